@@ -1,0 +1,1 @@
+//! JSONL rows to typed tasks; errors name file, row and field.

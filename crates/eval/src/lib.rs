@@ -1,0 +1,1 @@
+//! Evaluation suites over a study, with 95 % intervals over tasks.

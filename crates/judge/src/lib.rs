@@ -1,0 +1,1 @@
+//! Programs and tests to a Verdict; expected values never enter the jail.

@@ -1,0 +1,1 @@
+//! Policy: tokens in, tokens with log-probs out. Back ends: engine, scripted.

@@ -1,0 +1,19 @@
+//! The nouns of a run: tasks, messages, completions, calls, episodes, groups, outcomes, data, batches.
+//!
+//! Everything that crosses a border between two rooms of the house is declared here, and nothing
+//! here does I/O, sleeps or reads a clock. Reading order: [`Message`] → [`Completion`] → [`Episode`]
+//! → [`Outcome`] → [`Group`] → [`Datum`].
+
+mod completion;
+mod datum;
+mod episode;
+mod message;
+mod outcome;
+mod seed;
+
+pub use completion::{Completion, Sampling, StopReason, TokenId, WeightVersion};
+pub use datum::{Batch, Datum};
+pub use episode::{Call, Episode, EpisodeId, Group, TaskId};
+pub use message::{Message, Speaker};
+pub use outcome::{Fault, FaultKind, Outcome, Reward};
+pub use seed::Seed;

@@ -1,0 +1,1 @@
+//! Tables, plots and a self-contained HTML page from a run directory.

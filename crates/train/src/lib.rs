@@ -1,0 +1,1 @@
+//! The supervised and reinforcement learning loops over a study.

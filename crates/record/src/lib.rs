@@ -7,6 +7,7 @@
 mod completion;
 mod datum;
 mod episode;
+mod estimate;
 mod message;
 mod outcome;
 mod seed;
@@ -14,6 +15,7 @@ mod seed;
 pub use completion::{Completion, Sampling, StopReason, TokenId, WeightVersion};
 pub use datum::{Batch, Datum};
 pub use episode::{Call, Episode, EpisodeId, Group, TaskId};
+pub use estimate::Estimate;
 pub use message::{Message, Speaker};
 pub use outcome::{Fault, FaultKind, Outcome, Reward};
 pub use seed::Seed;

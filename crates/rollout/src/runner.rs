@@ -1,0 +1,229 @@
+//! Plays groups of episodes concurrently and gives all of them back, in order.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use record::{Episode, EpisodeId, Fault, FaultKind, Group, Outcome, Seed};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::{sync::Semaphore, task::JoinHandle};
+
+use crate::{Cx, Played, Roles, Study, Tally, TaskRow};
+
+/// Budgets of a runner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Most episodes in play at once. Changes no result, only memory and speed.
+    pub concurrency: usize,
+    /// Seconds that one play of an episode may take, its queueing included.
+    pub deadline_s: f64,
+    /// Times that an infrastructure fault is retried.
+    pub retries: u32,
+    /// Share of a step's episodes that may end without a verdict before the step is an error.
+    pub max_fault_share: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { concurrency: 512, deadline_s: 300.0, retries: 1, max_fault_share: 0.1 }
+    }
+}
+
+/// What a caller may show while a step plays.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub episodes_done: usize,
+    pub episodes: usize,
+}
+
+#[derive(Debug, Error)]
+pub enum RolloutError {
+    #[error(
+        "step {step}: {faulted} of {episodes} episodes ended without a verdict, more than the \
+         share of {max_share} allowed by rollout.max_fault_share; the first: {first}"
+    )]
+    TooManyFaults { step: u64, faulted: usize, episodes: usize, max_share: f64, first: String },
+
+    #[error("an episode of step {step} panicked: {message}")]
+    Panicked { step: u64, message: String },
+
+    #[error("no tasks were given for step {step}")]
+    NoTasks { step: u64 },
+}
+
+/// Plays a study's episodes with a set of roles. Cheap to make: one per set of bindings.
+pub struct Runner<S: Study> {
+    study: Arc<S>,
+    roles: Arc<Roles>,
+    options: Options,
+}
+
+impl<S: Study> Runner<S> {
+    pub fn new(study: Arc<S>, roles: Roles, options: Options) -> Self {
+        Self { study, roles: Arc::new(roles), options }
+    }
+
+    /// Plays every task `members` times and returns one group a task, in the order given, all
+    /// members present. The result depends on the tasks, the policies and `seed`, never on the
+    /// concurrency or on timing (faults apart).
+    ///
+    /// Dropping the future aborts the episodes that are still playing.
+    ///
+    /// # Errors
+    /// [`RolloutError::TooManyFaults`] when more than `max_fault_share` of the episodes have no
+    /// verdict. Faults below that share are in the groups.
+    pub async fn play(
+        &self,
+        step: u64,
+        tasks: &[Arc<S::Task>],
+        members: u32,
+        seed: Seed,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Vec<Group>, RolloutError> {
+        if tasks.is_empty() {
+            return Err(RolloutError::NoTasks { step });
+        }
+        let permits = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
+        let mut playing = FuturesUnordered::new();
+        for (group, task) in tasks.iter().enumerate() {
+            for member in 0..members {
+                let id = EpisodeId { step, group: group as u32, member };
+                let seed = seed.stream("group", group as u64).stream("member", member.into());
+                playing.push(AbortOnDrop(tokio::spawn(play_episode(
+                    self.study.clone(),
+                    self.roles.clone(),
+                    task.clone(),
+                    self.options.clone(),
+                    permits.clone(),
+                    id,
+                    seed,
+                ))));
+            }
+        }
+        let episodes = playing.len();
+        let mut done = Vec::with_capacity(episodes);
+        while let Some(episode) = playing.next().await {
+            done.push(episode.map_err(|error| RolloutError::Panicked {
+                step,
+                message: error.to_string(),
+            })?);
+            progress(Progress { episodes_done: done.len(), episodes });
+        }
+        done.sort_by_key(|episode: &Episode| episode.id);
+        let groups = into_groups(tasks, done);
+        self.check_faults(step, &groups)?;
+        Ok(groups)
+    }
+
+    fn check_faults(&self, step: u64, groups: &[Group]) -> Result<(), RolloutError> {
+        let tally = Tally::of(groups);
+        let max_share = self.options.max_fault_share;
+        if tally.faulted() as f64 <= max_share * tally.episodes() as f64 {
+            return Ok(());
+        }
+        let first = groups
+            .iter()
+            .flat_map(|group| &group.episodes)
+            .find_map(|episode| fault_message(&episode.outcome))
+            .unwrap_or_default();
+        Err(RolloutError::TooManyFaults {
+            step,
+            faulted: tally.faulted(),
+            episodes: tally.episodes(),
+            max_share,
+            first,
+        })
+    }
+}
+
+/// One episode, retried on infrastructure faults, as a complete record whatever happens.
+async fn play_episode<S: Study>(
+    study: Arc<S>,
+    roles: Arc<Roles>,
+    task: Arc<S::Task>,
+    options: Options,
+    permits: Arc<Semaphore>,
+    id: EpisodeId,
+    seed: Seed,
+) -> Episode {
+    // The semaphore is never closed; without a permit the episode would still be correct.
+    let _permit = permits.acquire().await.ok();
+    let mut retries = 0;
+    loop {
+        let mut cx = Cx::new(roles.clone(), seed, task.id().clone());
+        let played = within_deadline(&options, study.play(&task, &mut cx)).await;
+        let (outcome, notes) = match played.and_then(finite) {
+            Ok(played) => (Outcome::Graded { reward: played.reward }, played.notes),
+            Err(fault) if fault.kind == FaultKind::Infra && retries < options.retries => {
+                retries += 1;
+                continue;
+            }
+            Err(fault) => (fault.into(), serde_json::Value::Null),
+        };
+        let calls = cx.into_calls();
+        return Episode { id, task: task.id().clone(), calls, outcome, retries, notes };
+    }
+}
+
+async fn within_deadline(
+    options: &Options,
+    play: impl Future<Output = Result<Played, Fault>>,
+) -> Result<Played, Fault> {
+    let deadline = Duration::from_secs_f64(options.deadline_s.clamp(0.001, 1e9));
+    match tokio::time::timeout(deadline, play).await {
+        Ok(played) => played,
+        Err(_) => Err(Fault::timeout(format!(
+            "not finished after {} s (rollout.deadline_s)",
+            options.deadline_s
+        ))),
+    }
+}
+
+/// A reward that is not finite is the grader's fault: it would poison its whole group.
+fn finite(played: Played) -> Result<Played, Fault> {
+    if played.reward.total.is_finite() {
+        return Ok(played);
+    }
+    Err(Fault::grader(format!("the reward is {}", played.reward.total)))
+}
+
+fn into_groups<T: TaskRow>(tasks: &[Arc<T>], episodes: Vec<Episode>) -> Vec<Group> {
+    let mut groups: Vec<Group> = tasks
+        .iter()
+        .map(|task| Group { task: task.id().clone(), episodes: Vec::new() })
+        .collect();
+    for episode in episodes {
+        groups[episode.id.group as usize].episodes.push(episode);
+    }
+    groups
+}
+
+fn fault_message(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Graded { .. } => None,
+        Outcome::InfraFault { message }
+        | Outcome::GraderFault { message }
+        | Outcome::Timeout { message } => Some(message.clone()),
+    }
+}
+
+/// A spawned task that dies with the step that asked for it.
+struct AbortOnDrop(JoinHandle<Episode>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Future for AbortOnDrop {
+    type Output = Result<Episode, tokio::task::JoinError>;
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        std::pin::Pin::new(&mut self.0).poll(cx)
+    }
+}

@@ -1,1 +1,0 @@
-//! End-to-end tests, the layering test and the house rules.

@@ -1,0 +1,26 @@
+# The doors of the house; `just` lists them.
+
+_default:
+    @just --list
+
+# Train the tiny critic: the main job.
+train *ARGS:
+    cargo run --release -- train recipes/critique/tiny.toml {{ARGS}}
+
+# The whole test suite.
+test:
+    cargo test --release
+
+# Format and lint as CI does.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Everything that CI runs.
+ci:
+    .ci/run
+
+# Medians of the hot paths.
+bench:
+    cargo bench -p engine
+    cargo bench -p judge

@@ -1,0 +1,165 @@
+//! A tokenizer with its template: messages to tokens, sampled tokens to text.
+
+use record::{Message, TokenId};
+
+use crate::{ChatError, SpecialTokens, Template, Tokenizer};
+
+/// What one family of models makes of messages.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    tokenizer: Tokenizer,
+    template: Template,
+    special: SpecialTokens,
+    stop: Vec<TokenId>,
+}
+
+/// Messages as tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenderedChat {
+    pub tokens: Vec<TokenId>,
+    /// As long as `tokens`: true where the template says that the assistant speaks, in
+    /// `{% generation %}` blocks. All false for templates that have none.
+    pub assistant_mask: Vec<bool>,
+}
+
+/// Ends every turn of the built-in template.
+const END: &str = "<|end|>";
+
+const SPEAKERS: [&str; 4] = ["<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"];
+
+/// One token opens a turn and one closes it: `<|user|>…<|end|><|assistant|>…<|end|>`. The closing
+/// token of an assistant turn is the assistant's own, for it has to learn to stop.
+const BUILTIN: &str = "\
+{%- for message in messages -%}
+{{- '<|' + message.role + '|>' -}}
+{%- if message.role == 'assistant' -%}
+{%- generation -%}{{- message.content + eos_token -}}{%- endgeneration -%}
+{%- else -%}
+{{- message.content + eos_token -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}
+";
+
+impl Chat {
+    /// The special tokens that [`Chat::builtin`] needs in its vocabulary.
+    pub fn builtin_special_tokens() -> Vec<String> {
+        SPEAKERS
+            .into_iter()
+            .chain([END])
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The chat of models that are trained from scratch: one token per speaker, `<|end|>` after
+    /// every turn, nothing else between the contents.
+    ///
+    /// # Errors
+    /// [`ChatError::MissingToken`] unless all of [`Chat::builtin_special_tokens`] are special tokens
+    /// of `tokenizer`.
+    pub fn builtin(tokenizer: Tokenizer) -> Result<Self, ChatError> {
+        for token in Self::builtin_special_tokens() {
+            if !tokenizer
+                .special_tokens()
+                .any(|(special, _)| special == token)
+            {
+                let purpose = "a special token of the built-in chat template";
+                return Err(ChatError::MissingToken { token, purpose });
+            }
+        }
+        let special = SpecialTokens {
+            eos: Some(END.to_owned()),
+            pad: Some(END.to_owned()),
+            ..SpecialTokens::default()
+        };
+        Self::new(tokenizer, Template::new(BUILTIN)?, special, &[])
+    }
+
+    /// A chat from its parts. Its turns end at `special.eos` and at `more_stops`.
+    ///
+    /// # Errors
+    /// [`ChatError::MissingToken`] when `special.eos` is not in the vocabulary.
+    pub fn new(
+        tokenizer: Tokenizer,
+        template: Template,
+        special: SpecialTokens,
+        more_stops: &[TokenId],
+    ) -> Result<Self, ChatError> {
+        let mut stop = Vec::new();
+        if let Some(eos) = &special.eos {
+            let id = tokenizer
+                .token_to_id(eos)
+                .ok_or_else(|| ChatError::MissingToken {
+                    token: eos.clone(),
+                    purpose: "the token that ends a turn (`eos_token`)",
+                })?;
+            stop.push(id);
+        }
+        for &id in more_stops {
+            if !stop.contains(&id) {
+                stop.push(id);
+            }
+        }
+        Ok(Self {
+            tokenizer,
+            template,
+            special,
+            stop,
+        })
+    }
+
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    pub fn special_tokens(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// Sampling one of these ends an assistant turn.
+    pub fn stop_tokens(&self) -> &[TokenId] {
+        &self.stop
+    }
+
+    /// The tokens of `messages`, equal to those of `apply_chat_template` in `transformers` unless a
+    /// message contains the text of a special token, which here stays text.
+    ///
+    /// A token belongs to the assistant when its first byte does.
+    ///
+    /// # Errors
+    /// [`ChatError::Template`] when the template refuses the messages.
+    pub fn render(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+    ) -> Result<RenderedChat, ChatError> {
+        let specials = self.tokenizer.special_tokens().map(|(token, _)| token);
+        let marked =
+            self.template
+                .render(messages, add_generation_prompt, &self.special, specials)?;
+        let tokens = self.tokenizer.encode_marked(&marked)?;
+        Ok(RenderedChat {
+            assistant_mask: tokens
+                .iter()
+                .map(|(_, range)| marked.is_assistant(range.start))
+                .collect(),
+            tokens: tokens.into_iter().map(|(id, _)| id).collect(),
+        })
+    }
+
+    /// What a sampled response says: its text without the stop token that may end it.
+    ///
+    /// # Errors
+    /// [`ChatError::Tokenizer`], which byte-level tokenizers never give.
+    pub fn response_text(&self, response: &[TokenId]) -> Result<String, ChatError> {
+        let said = match response.split_last() {
+            Some((last, said)) if self.stop.contains(last) => said,
+            _ => response,
+        };
+        self.tokenizer.decode(said)
+    }
+}

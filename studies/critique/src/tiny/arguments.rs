@@ -1,0 +1,92 @@
+//! The arguments of the hidden test calls.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::families::Condition;
+
+/// A Python value of the tiny world; as JSON a number or a list of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Int(i64),
+    Ints(Vec<i64>),
+}
+
+/// The arguments of one call, in order.
+pub type Call = Vec<Value>;
+
+/// What a function is called with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arguments {
+    /// One list `xs`, empty in the first call and with one item in the second.
+    Items,
+    /// One list `xs`; half of the lists hold only items on one side of the condition, or all but one.
+    Screened {
+        condition: Condition,
+        satisfied: bool,
+    },
+    /// `a` and `b` with `a <= b`; equal in the first call.
+    Bounds,
+    /// `a` and `b`, any.
+    Pair,
+    /// One `n >= 0` with up to six digits; 0 in the first call.
+    Natural,
+}
+
+impl Arguments {
+    /// The first `n` calls of this stream.
+    pub fn calls(&self, n: usize, rng: &mut ChaCha8Rng) -> Vec<Call> {
+        (0..n).map(|index| self.call(index, rng)).collect()
+    }
+
+    fn call(&self, index: usize, rng: &mut ChaCha8Rng) -> Call {
+        match self {
+            Self::Items => vec![Value::Ints(items(index, rng))],
+            Self::Screened {
+                condition,
+                satisfied,
+            } => {
+                let mut list = items(index, rng);
+                if index % 2 == 0 {
+                    list.retain(|item| condition.holds(*item) == *satisfied);
+                    if index % 4 == 0 {
+                        // One item near the border decides between neighbouring conditions.
+                        let place = rng.random_range(0..=list.len());
+                        list.insert(place, condition.border() + rng.random_range(-1..=1));
+                    }
+                }
+                vec![Value::Ints(list)]
+            }
+            Self::Bounds => {
+                let low = rng.random_range(-2..=8i64);
+                let length = if index == 0 {
+                    0
+                } else {
+                    rng.random_range(0..=8)
+                };
+                vec![Value::Int(low), Value::Int(low + length)]
+            }
+            Self::Pair => {
+                vec![
+                    Value::Int(rng.random_range(-5..=12)),
+                    Value::Int(rng.random_range(-5..=12)),
+                ]
+            }
+            Self::Natural => {
+                let largest = [0, 1, 9, 99, 9_999, 999_999][index % 6];
+                vec![Value::Int(rng.random_range((largest + 1) / 10..=largest))]
+            }
+        }
+    }
+}
+
+fn items(index: usize, rng: &mut ChaCha8Rng) -> Vec<i64> {
+    let length = match index {
+        0 | 1 => index,
+        _ => [0, 1, 3, 5, 6, 7, 8][rng.random_range(0..7usize)],
+    };
+    (0..length).map(|_| rng.random_range(-3..=12)).collect()
+}

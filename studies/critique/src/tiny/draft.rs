@@ -1,0 +1,326 @@
+//! Drawing drafts: a function, a right or wrong program for it, and the hidden test calls.
+
+use std::collections::HashSet;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use record::Seed;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::Call;
+use super::families::Family;
+use super::function::{Bug, Choices, Function};
+
+/// Hidden test calls per draft.
+pub const N_CALLS: usize = 20;
+
+/// Which functions a draft may use. No function is in both, for any seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    Train,
+    HeldOut,
+}
+
+impl Split {
+    /// The split of the function `spec`: held out are the specs whose BLAKE3 hash leaves a remainder
+    /// below 20 modulo 100.
+    ///
+    /// A wrong fragment is a bug of one function, so disjoint functions make disjoint bugs.
+    pub fn of(spec: &str) -> Self {
+        let mut first = [0; 8];
+        first.copy_from_slice(&blake3::hash(spec.as_bytes()).as_bytes()[..8]);
+        if u64::from_le_bytes(first) % 100 < 20 {
+            Self::HeldOut
+        } else {
+            Self::Train
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::HeldOut => "held-out",
+        }
+    }
+}
+
+/// A task that nobody has run yet: the right program must still give the expected outputs, and a
+/// wrong program that gives the same ones (a harmless bug) must be thrown away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Draft {
+    pub split: Split,
+    /// Its place in the stream it was drawn from.
+    pub index: u64,
+    pub function: Function,
+    /// What the program under criticism holds: all right, or one slot wrong.
+    pub choices: Choices,
+    /// Arguments of the hidden test calls of `f`.
+    pub calls: Vec<Call>,
+}
+
+/// The one slot in which a draft's program is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Planted<'a> {
+    pub slot: usize,
+    pub fragment: &'a str,
+    pub right: &'a str,
+    pub bug: Bug,
+}
+
+impl Draft {
+    /// The program under criticism.
+    pub fn program(&self) -> String {
+        self.function.program(&self.choices)
+    }
+
+    /// The bug in it; none when the program is right.
+    pub fn planted(&self) -> Option<Planted<'_>> {
+        let slot = self.choices.wrong_slots().next()?;
+        let holds = &self.function.slots[slot];
+        let wrong = &holds.wrong[self.choices.0[slot] - 1];
+        Some(Planted {
+            slot,
+            fragment: &wrong.fragment,
+            right: &holds.right,
+            bug: wrong.bug,
+        })
+    }
+
+    /// Short and unique within a seed: `train-000012`.
+    pub fn name(&self) -> String {
+        format!("{}-{:06}", self.split.name(), self.index)
+    }
+}
+
+/// Draft `index` of a split, independent of all other indices; two indices may give the same draft.
+///
+/// `share_right` in [0, 1] is the chance that the program is right.
+pub fn draft(seed: Seed, split: Split, index: u64, share_right: f64) -> Draft {
+    Plan::of(seed, split, index, share_right).draft(0)
+}
+
+/// The drafts of a split in order of index, without repeating a statement with the same program.
+///
+/// An index whose draft came before is drawn anew with the same family and the same rightness; an
+/// index that stays a repetition (its family has no more such drafts) is skipped. The stream ends
+/// after a long run of skipped indices: the split is then exhausted.
+pub fn drafts(seed: Seed, split: Split, share_right: f64) -> Drafts {
+    Drafts {
+        seed,
+        split,
+        share_right,
+        next: 0,
+        seen: HashSet::new(),
+    }
+}
+
+/// See [`drafts`].
+#[derive(Clone, Debug)]
+pub struct Drafts {
+    seed: Seed,
+    split: Split,
+    share_right: f64,
+    next: u64,
+    seen: HashSet<[u8; 32]>,
+}
+
+impl Drafts {
+    const ATTEMPTS: u64 = 64;
+    const SKIPS: usize = 64;
+}
+
+impl Iterator for Drafts {
+    type Item = Draft;
+
+    fn next(&mut self) -> Option<Draft> {
+        for _ in 0..Self::SKIPS {
+            let plan = Plan::of(self.seed, self.split, self.next, self.share_right);
+            self.next += 1;
+            for attempt in 0..Self::ATTEMPTS {
+                let draft = plan.draft(attempt);
+                let shown = format!("{}\n\n{}", draft.function.statement, draft.program());
+                if self.seen.insert(*blake3::hash(shown.as_bytes()).as_bytes()) {
+                    return Some(draft);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What an index fixes before any part of the function is drawn, so that redrawing a repetition
+/// shifts neither the mix of families nor the share of right programs.
+struct Plan {
+    stream: Seed,
+    split: Split,
+    index: u64,
+    family: Family,
+    right: bool,
+}
+
+impl Plan {
+    fn of(seed: Seed, split: Split, index: u64, share_right: f64) -> Self {
+        let stream = seed.stream("tiny", 0).stream(split.name(), index);
+        let mut rng = stream.rng();
+        let family = Family::ALL[rng.random_range(0..Family::ALL.len())];
+        let right = rng.random_bool(share_right.clamp(0.0, 1.0));
+        Self {
+            stream,
+            split,
+            index,
+            family,
+            right,
+        }
+    }
+
+    fn draft(&self, attempt: u64) -> Draft {
+        let mut rng = self.stream.stream("attempt", attempt).rng();
+        let function = self.function(&mut rng);
+        let mut choices = function.right();
+        if !self.right {
+            let slot = rng.random_range(0..function.slots.len());
+            choices = choices.with(slot, rng.random_range(1..function.slots[slot].n_choices()));
+        }
+        let calls = function.arguments.calls(N_CALLS, &mut rng);
+        Draft {
+            split: self.split,
+            index: self.index,
+            function,
+            choices,
+            calls,
+        }
+    }
+
+    fn function(&self, rng: &mut ChaCha8Rng) -> Function {
+        // Every family has functions in both splits (tested), so a few draws suffice.
+        loop {
+            let function = self.family.draw(rng);
+            if Split::of(&function.spec) == self.split {
+                return function;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const SEED: Seed = Seed(3);
+
+    fn some(split: Split, n: usize) -> Vec<Draft> {
+        drafts(SEED, split, 0.3).take(n).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_drafts_and_another_seed_others() {
+        assert_eq!(some(Split::Train, 50), some(Split::Train, 50));
+        assert_eq!(
+            draft(SEED, Split::Train, 7, 0.3),
+            draft(SEED, Split::Train, 7, 0.3)
+        );
+        let other: Vec<_> = drafts(Seed(4), Split::Train, 0.3).take(50).collect();
+        assert_ne!(some(Split::Train, 50), other);
+    }
+
+    #[test]
+    fn a_statement_has_one_spec_and_a_spec_has_one_split() {
+        let mut specs = BTreeMap::new();
+        for split in [Split::Train, Split::HeldOut] {
+            for draft in some(split, 2_000) {
+                assert_eq!(Split::of(&draft.function.spec), split);
+                let statement = draft.function.statement.clone();
+                let spec = specs
+                    .entry(statement)
+                    .or_insert_with(|| draft.function.spec.clone());
+                assert_eq!(*spec, draft.function.spec);
+            }
+        }
+    }
+
+    #[test]
+    fn no_set_repeats_a_draft_and_the_splits_share_no_statement_and_no_bug() {
+        let mut shown = Vec::new();
+        let mut bugs = Vec::new();
+        for split in [Split::Train, Split::HeldOut] {
+            let drafts = some(split, 2_000);
+            let programs: BTreeSet<_> = drafts
+                .iter()
+                .map(|d| (d.function.statement.clone(), d.program()))
+                .collect();
+            assert_eq!(programs.len(), drafts.len());
+            let statements: BTreeSet<_> = drafts
+                .iter()
+                .map(|d| d.function.statement.clone())
+                .collect();
+            shown.push(statements);
+            let planted: BTreeSet<_> = drafts
+                .iter()
+                .filter_map(|d| {
+                    let planted = d.planted()?;
+                    Some((
+                        d.function.spec.clone(),
+                        planted.slot,
+                        planted.fragment.to_owned(),
+                    ))
+                })
+                .collect();
+            bugs.push(planted);
+        }
+        assert!(shown[0].is_disjoint(&shown[1]));
+        assert!(bugs[0].is_disjoint(&bugs[1]));
+    }
+
+    #[test]
+    fn the_mix_of_families_and_of_right_programs_is_as_asked() {
+        for split in [Split::Train, Split::HeldOut] {
+            let drafts = some(split, 1_800);
+            let right = drafts.iter().filter(|d| d.planted().is_none()).count();
+            assert!((450..630).contains(&right), "{right} right of 1800");
+            for family in Family::ALL {
+                let n = drafts
+                    .iter()
+                    .filter(|d| d.function.family == family)
+                    .count();
+                assert!((130..270).contains(&n), "{n} of {family} in {split:?}");
+            }
+        }
+        assert!(
+            drafts(SEED, Split::Train, 0.0)
+                .take(50)
+                .all(|d| d.planted().is_some())
+        );
+        assert!(
+            drafts(SEED, Split::Train, 1.0)
+                .take(50)
+                .all(|d| d.planted().is_none())
+        );
+    }
+
+    #[test]
+    fn an_exhausted_split_ends_the_stream() {
+        let n = drafts(SEED, Split::HeldOut, 1.0).count();
+        assert!((300..3_000).contains(&n), "{n} held-out functions");
+    }
+
+    #[test]
+    fn a_fifth_of_the_functions_is_held_out_in_every_family() {
+        for family in Family::ALL {
+            let specs: BTreeSet<_> = (0..4_000)
+                .map(|index| family.draw(&mut SEED.stream("spec", index).rng()).spec)
+                .collect();
+            let held = specs
+                .iter()
+                .filter(|spec| Split::of(spec) == Split::HeldOut)
+                .count();
+            let share = held as f64 / specs.len() as f64;
+            assert!(
+                (0.1..0.3).contains(&share),
+                "{share} of {} in {family}",
+                specs.len()
+            );
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The study's measures over played items, with 95 % intervals over tasks.
+//!
+//! An item is one (task, sample) pair; definitions as in the spec of the critique study, section 6.3.
+//! Several samples of one task are one draw of a task, never several: every interval widens with the
+//! agreement inside tasks.
+
+mod interval;
+
+use std::collections::BTreeMap;
+
+use record::{Estimate, TaskId};
+
+use crate::format::Judgment;
+pub use interval::over_seeds;
+use interval::{Cluster, bootstrap, proportion};
+
+/// One critique of one program, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub task: TaskId,
+    /// The program under criticism passes every test.
+    pub initially_right: bool,
+    /// The last program passes every test.
+    pub finally_right: bool,
+    /// Absent when the critique gives no readable judgment.
+    pub judgment: Option<Judgment>,
+    /// The critique passes the gate.
+    pub gate_ok: bool,
+    /// The critique is exactly the right one.
+    pub exact: bool,
+}
+
+/// The measures of an evaluation by name. A measure without any item to measure (the fix rate where
+/// no program is wrong) is absent.
+///
+/// | name | over | share of |
+/// |---|---|---|
+/// | `pass_at_1`, `initial_pass_at_1` | all items | right after, right before |
+/// | `delta_up`, `delta_down` | all items | wrong then right, right then wrong |
+/// | `fix_rate`, `break_rate` | wrong items, right items | right after, wrong after |
+/// | `judgment_accuracy`, `…_on_right`, `…_on_wrong` | all, right, wrong items | judged truly; no judgment is not |
+/// | `judgment_f1`, `…_correct`, `…_incorrect` | all items | F1: mean of both classes, each class |
+/// | `exact_on_wrong` | wrong items | critiques that are exactly the right one |
+/// | `gate_fail_rate` | all items | critiques that the gate refuses |
+///
+/// Shares have Wilson intervals at the effective number of independent items, F1 the percentiles of a
+/// bootstrap over tasks (1000 resamples, always the same ones for the same items).
+pub fn of_evaluation(items: &[Item]) -> BTreeMap<String, Estimate> {
+    let tasks = by_task(items);
+    let mut measures = BTreeMap::new();
+    for (name, measure) in SHARES {
+        let clusters = tasks.iter().map(|task| share_of(task, measure));
+        measures.extend(proportion(clusters).map(|estimate| (name.to_owned(), estimate)));
+    }
+    let counts: Vec<Confusion> = tasks.iter().map(|task| confusion(task)).collect();
+    for (name, f1) in F1S {
+        let of_sample = |sample: &mut dyn Iterator<Item = usize>| {
+            f1(&sample.fold(Confusion::default(), |sum, index| sum.plus(&counts[index])))
+        };
+        let estimate = bootstrap(counts.len(), of_sample);
+        measures.extend(estimate.map(|estimate| (name.to_owned(), estimate)));
+    }
+    measures
+}
+
+/// The same measures without intervals, for the log of a training step.
+pub fn of_step(items: &[Item]) -> BTreeMap<String, f64> {
+    let all: Vec<&Item> = items.iter().collect();
+    let shares = SHARES.into_iter().filter_map(|(name, measure)| {
+        let Cluster { hits, total } = share_of(&all, measure);
+        (total > 0.0).then(|| (name.to_owned(), hits / total))
+    });
+    let counts = confusion(&all);
+    let f1s = F1S
+        .into_iter()
+        .filter_map(|(name, f1)| Some((name.to_owned(), f1(&counts)?)));
+    shares.chain(f1s).collect()
+}
+
+/// Share of items that go from right to wrong, one value per round of critique and revision.
+///
+/// Each trajectory is one item: whether its program is right at the start and after every round.
+pub fn regression_rates(trajectories: &[Vec<bool>]) -> Vec<f64> {
+    let rounds = trajectories
+        .iter()
+        .map(Vec::len)
+        .max()
+        .unwrap_or(0)
+        .saturating_sub(1);
+    (0..rounds)
+        .map(|round| {
+            let steps = trajectories
+                .iter()
+                .filter_map(|t| Some((*t.get(round)?, *t.get(round + 1)?)));
+            let (n, lost) = steps.fold((0.0, 0.0), |(n, lost), (before, after)| {
+                (n + 1.0, lost + f64::from(before && !after))
+            });
+            lost / n
+        })
+        .collect()
+}
+
+/// Whether an item counts as a hit; `None` when the measure does not concern it.
+type Measure = fn(&Item) -> Option<bool>;
+
+const SHARES: [(&str, Measure); 11] = [
+    ("pass_at_1", |item| Some(item.finally_right)),
+    ("initial_pass_at_1", |item| Some(item.initially_right)),
+    ("delta_up", |item| {
+        Some(!item.initially_right && item.finally_right)
+    }),
+    ("delta_down", |item| {
+        Some(item.initially_right && !item.finally_right)
+    }),
+    ("fix_rate", |item| {
+        (!item.initially_right).then_some(item.finally_right)
+    }),
+    ("break_rate", |item| {
+        item.initially_right.then_some(!item.finally_right)
+    }),
+    ("judgment_accuracy", |item| Some(judged_truly(item))),
+    ("judgment_accuracy_on_right", |item| {
+        item.initially_right.then(|| judged_truly(item))
+    }),
+    ("judgment_accuracy_on_wrong", |item| {
+        (!item.initially_right).then(|| judged_truly(item))
+    }),
+    ("exact_on_wrong", |item| {
+        (!item.initially_right).then_some(item.exact)
+    }),
+    ("gate_fail_rate", |item| Some(!item.gate_ok)),
+];
+
+const F1S: [(&str, fn(&Confusion) -> Option<f64>); 3] = [
+    ("judgment_f1", Confusion::macro_f1),
+    ("judgment_f1_correct", Confusion::f1_correct),
+    ("judgment_f1_incorrect", Confusion::f1_incorrect),
+];
+
+fn judged_truly(item: &Item) -> bool {
+    item.judgment == Some(truth(item))
+}
+
+fn truth(item: &Item) -> Judgment {
+    if item.initially_right {
+        Judgment::Correct
+    } else {
+        Judgment::Incorrect
+    }
+}
+
+fn by_task(items: &[Item]) -> Vec<Vec<&Item>> {
+    let mut tasks: BTreeMap<&TaskId, Vec<&Item>> = BTreeMap::new();
+    for item in items {
+        tasks.entry(&item.task).or_default().push(item);
+    }
+    tasks.into_values().collect()
+}
+
+fn share_of(items: &[&Item], measure: Measure) -> Cluster {
+    items
+        .iter()
+        .filter_map(|item| measure(item))
+        .fold(Cluster::default(), |sum, hit| Cluster {
+            hits: sum.hits + f64::from(hit),
+            total: sum.total + 1.0,
+        })
+}
+
+/// How judgments met the truth. An item without a judgment is missed by its true class and claimed by
+/// none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Confusion {
+    right: f64,
+    right_judged_correct: f64,
+    wrong: f64,
+    wrong_judged_incorrect: f64,
+    judged_correct: f64,
+    judged_incorrect: f64,
+}
+
+impl Confusion {
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            right: self.right + other.right,
+            right_judged_correct: self.right_judged_correct + other.right_judged_correct,
+            wrong: self.wrong + other.wrong,
+            wrong_judged_incorrect: self.wrong_judged_incorrect + other.wrong_judged_incorrect,
+            judged_correct: self.judged_correct + other.judged_correct,
+            judged_incorrect: self.judged_incorrect + other.judged_incorrect,
+        }
+    }
+
+    fn f1_correct(&self) -> Option<f64> {
+        f1(self.right_judged_correct, self.right, self.judged_correct)
+    }
+
+    fn f1_incorrect(&self) -> Option<f64> {
+        f1(
+            self.wrong_judged_incorrect,
+            self.wrong,
+            self.judged_incorrect,
+        )
+    }
+
+    /// The mean over the classes that occur, in the truth or in the judgments.
+    fn macro_f1(&self) -> Option<f64> {
+        match (self.f1_correct(), self.f1_incorrect()) {
+            (Some(correct), Some(incorrect)) => Some(f64::midpoint(correct, incorrect)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+/// 2 · hits / (true members + claimed members); undefined for a class that does not occur.
+fn f1(hits: f64, members: f64, claimed: f64) -> Option<f64> {
+    (members + claimed > 0.0).then(|| 2.0 * hits / (members + claimed))
+}
+
+fn confusion(items: &[&Item]) -> Confusion {
+    items.iter().fold(Confusion::default(), |sum, item| {
+        let judged = |judgment| f64::from(item.judgment == Some(judgment));
+        let right = f64::from(item.initially_right);
+        let wrong = 1.0 - right;
+        sum.plus(&Confusion {
+            right,
+            wrong,
+            right_judged_correct: right * judged(Judgment::Correct),
+            wrong_judged_incorrect: wrong * judged(Judgment::Incorrect),
+            judged_correct: judged(Judgment::Correct),
+            judged_incorrect: judged(Judgment::Incorrect),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! 95 % intervals: shares over clustered items, a bootstrap over tasks, and means over seeds.
+
+use rand::RngExt;
+use record::{Estimate, Seed};
+
+/// The 97.5 % point of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+const RESAMPLES: usize = 1000;
+
+/// The items of one task that a share counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cluster {
+    pub(super) hits: f64,
+    pub(super) total: f64,
+}
+
+/// The share of hits with its Wilson interval; `None` without items.
+///
+/// With several items a task the interval uses the number of independent items that would give the
+/// variance that is observed between tasks (Kish's effective sample size, linearised ratio estimate),
+/// at most the number of items. Where that variance says nothing (every item alike) it is the number
+/// of tasks.
+pub(super) fn proportion(clusters: impl Iterator<Item = Cluster>) -> Option<Estimate> {
+    let clusters: Vec<Cluster> = clusters.filter(|cluster| cluster.total > 0.0).collect();
+    let n: f64 = clusters.iter().map(|cluster| cluster.total).sum();
+    if n == 0.0 {
+        return None;
+    }
+    let share = clusters.iter().map(|cluster| cluster.hits).sum::<f64>() / n;
+    Some(wilson(share, effective_n(&clusters, share, n)))
+}
+
+fn effective_n(clusters: &[Cluster], share: f64, n: f64) -> f64 {
+    let n_tasks = clusters.len() as f64;
+    let spread = share * (1.0 - share);
+    if spread == 0.0 || n_tasks < 2.0 {
+        return n_tasks;
+    }
+    if n_tasks == n {
+        return n;
+    }
+    let residuals = clusters
+        .iter()
+        .map(|c| (c.hits - share * c.total).powi(2))
+        .sum::<f64>();
+    let variance = residuals / (n * n) * n_tasks / (n_tasks - 1.0);
+    (spread / variance).clamp(1.0, n)
+}
+
+/// Wilson's score interval for a share of `n` independent items; `n` may be fractional.
+fn wilson(share: f64, n: f64) -> Estimate {
+    let scale = 1.0 + Z * Z / n;
+    let centre = (share + Z * Z / (2.0 * n)) / scale;
+    let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    // The bounds meet 0 and 1 exactly in theory and by a rounding error not in practice.
+    Estimate {
+        value: share,
+        low: (centre - half).clamp(0.0, share),
+        high: (centre + half).clamp(share, 1.0),
+    }
+}
+
+/// The statistic of all `n` units with the percentile interval of resamples with replacement; `None`
+/// where it is undefined. Resamples in which it is undefined are left out.
+pub(super) fn bootstrap(
+    n: usize,
+    statistic: impl Fn(&mut dyn Iterator<Item = usize>) -> Option<f64>,
+) -> Option<Estimate> {
+    let value = statistic(&mut (0..n))?;
+    let mut rng = Seed(0).stream("bootstrap", n as u64).rng();
+    let mut values: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| statistic(&mut (0..n).map(|_| rng.random_range(0..n))))
+        .collect();
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| match values.len() {
+        0 => value,
+        len => values[((len - 1) as f64 * share).round() as usize],
+    };
+    Some(Estimate {
+        value,
+        low: at(0.025).min(value),
+        high: at(0.975).max(value),
+    })
+}
+
+/// The mean over runs with different seeds and its t-interval; `None` below two runs.
+pub fn over_seeds(values: &[f64]) -> Option<Estimate> {
+    let n = values.len();
+    if n < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1) as f64;
+    let half = student_t(n - 1) * (variance / n as f64).sqrt();
+    Some(Estimate {
+        value: mean,
+        low: mean - half,
+        high: mean + half,
+    })
+}
+
+/// The 97.5 % point of Student's t with `degrees` of freedom.
+fn student_t(degrees: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010,
+        2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739,
+        2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
+    ];
+    if (1..=TABLE.len()).contains(&degrees) {
+        return TABLE[degrees - 1];
+    }
+    // Cornish-Fisher expansion around the normal point; exact to four digits from 31 degrees on.
+    let d = degrees as f64;
+    Z + (Z.powi(3) + Z) / (4.0 * d)
+        + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * d * d)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-4
+    }
+
+    #[test]
+    fn wilson_matches_published_values() {
+        // 10 of 20 and 0 of 10: (0.2993, 0.7007) and (0, 0.2775).
+        let half = wilson(0.5, 20.0);
+        assert!(
+            close(half.low, 0.2993) && close(half.high, 0.7007),
+            "{half:?}"
+        );
+        let none = wilson(0.0, 10.0);
+        assert!(none.low == 0.0 && close(none.high, 0.2775), "{none:?}");
+    }
+
+    #[test]
+    fn samples_that_agree_inside_tasks_are_worth_one_and_independent_ones_are_worth_all() {
+        let alike: Vec<Cluster> = (0..40)
+            .map(|i| Cluster {
+                hits: f64::from(i % 2 * 8),
+                total: 8.0,
+            })
+            .collect();
+        // Variance of a mean over 40 tasks of 0 or 1, sample form: n_eff is 39.
+        assert!(close(effective_n(&alike, 0.5, 320.0), 39.0));
+        let mixed: Vec<Cluster> = (0..40)
+            .map(|_| Cluster {
+                hits: 4.0,
+                total: 8.0,
+            })
+            .collect();
+        assert_eq!(effective_n(&mixed, 0.5, 320.0), 320.0);
+        let sure: Vec<Cluster> = (0..40)
+            .map(|_| Cluster {
+                hits: 8.0,
+                total: 8.0,
+            })
+            .collect();
+        assert_eq!(effective_n(&sure, 1.0, 320.0), 40.0);
+    }
+
+    #[test]
+    fn mean_over_seeds_has_the_t_interval() {
+        // Sample sd 1.5811, standard error 0.7071, t(4) = 2.7764.
+        let mean = over_seeds(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!(close(mean.value, 3.0) && close(mean.low, 3.0 - 2.7764 * 0.5f64.sqrt()));
+        assert_eq!(over_seeds(&[1.0]), None);
+        assert!(close(student_t(31), 2.0395) && close(student_t(100), 1.9840));
+    }
+
+    #[test]
+    fn bootstrap_of_a_mean_is_near_the_normal_interval() {
+        let data: Vec<f64> = (0..200).map(|i| f64::from(i % 2)).collect();
+        let mean = |sample: &mut dyn Iterator<Item = usize>| {
+            let (n, sum) = sample.fold((0.0, 0.0), |(n, sum), i| (n + 1.0, sum + data[i]));
+            Some(sum / n)
+        };
+        let found = bootstrap(200, mean).unwrap();
+        // Standard error 0.5 / sqrt(200) = 0.03536; bounds 0.5 ± 0.0693.
+        assert_eq!(found.value, 0.5);
+        assert!((found.low - 0.4307).abs() < 0.012 && (found.high - 0.5693).abs() < 0.012);
+        assert_eq!(bootstrap(200, mean), Some(found));
+        assert_eq!(bootstrap(0, |_| None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_its_value_and_stays_between_0_and_1(
+            clusters in prop::collection::vec((0u8..9, 0u8..9), 0..30)
+        ) {
+            let clusters: Vec<Cluster> = clusters
+                .into_iter()
+                .map(|(a, b)| Cluster { hits: f64::from(a.min(b)), total: f64::from(a.max(b)) })
+                .collect();
+            let n: f64 = clusters.iter().map(|cluster| cluster.total).sum();
+            let found = proportion(clusters.into_iter());
+            prop_assert_eq!(found.is_some(), n > 0.0);
+            if let Some(found) = found {
+                prop_assert!(0.0 <= found.low && found.low <= found.value);
+                prop_assert!(found.value <= found.high && found.high <= 1.0);
+                prop_assert!(found.high - found.low > 0.0);
+            }
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Chats as data: `cases/NNN_name` holds messages, sometimes a template, and what `transformers`
 //! makes of them (`cases/generate.py`).
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{fs, path::Path};
 
 use chat::{Chat, Template};

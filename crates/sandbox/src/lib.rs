@@ -1,1 +1,28 @@
 //! Runs foreign programs in a jail and says what happened. The only crate that starts foreign processes.
+//!
+//! ```text
+//! this process ──▶ supervisor (its own executable again, one thread, small)
+//!                    └─▶ slot × N: user, pid, mount, net namespaces; read-only root
+//!                          ├─▶ zygote: a warm Python that forks one child per run
+//!                          └─▶ run: fresh pid, mount, ipc, uts namespaces, /tmp and /box
+//! ```
+//!
+//! [`Sandbox::start`] re-executes the running binary as the supervisor: any program that links this
+//! crate is its own supervisor, test binaries included (see `hook`). A slot is pid 1 of its own pid
+//! namespace, so the kernel ends everything in it when the slot, the supervisor or this process
+//! dies, however it dies.
+//!
+//! What a program did is a [`RunOutcome`]; what the machinery failed to do is a [`SandboxError`],
+//! and never a program's fault.
+
+mod config;
+mod error;
+mod job;
+mod outcome;
+mod sandbox;
+
+pub use config::{Config, Tier, TierChoice};
+pub use error::SandboxError;
+pub use job::{Job, Limits, Program};
+pub use outcome::{Captured, RunOutcome, Status};
+pub use sandbox::{Sandbox, SandboxStats};

@@ -1,0 +1,13 @@
+//! Why there is no verdict.
+
+use sandbox::SandboxError;
+
+/// The machinery failed; says nothing about the program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JudgeError {
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The run ended well but its records cannot have come from the harness as shipped.
+    #[error("the judge's harness failed in the jail: {detail}")]
+    Harness { detail: String },
+}

@@ -1,0 +1,68 @@
+//! What the judge found.
+
+use sandbox::Tier;
+use serde::{Deserialize, Serialize};
+
+use crate::CacheKey;
+
+/// What the judge found about one program and one set of tests. Holds nothing of what was expected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Every case passed, and there was at least one.
+    pub passed: bool,
+    pub n_passed: usize,
+    pub n_tests: usize,
+    /// One per test, in the order of the tests.
+    pub cases: Vec<CaseResult>,
+    pub status: VerdictStatus,
+    /// The first error, as the program's author would see it; bounded in length.
+    pub message: Option<String>,
+    pub key: CacheKey,
+    /// Not executed for this request: taken from the cache, or from a run that was under way.
+    pub cached: bool,
+    /// Of the execution, also when cached.
+    pub wall_ms: f64,
+    pub cpu_ms: f64,
+    pub tier: Tier,
+}
+
+/// How one test ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseResult {
+    Passed,
+    /// Another value or output than expected.
+    Wrong,
+    /// An exception, a missing function, a value of no builtin type.
+    Error(String),
+    /// The program was gone before this case was done.
+    Missing,
+}
+
+/// The whole in one word: `Passed`, or the first thing that went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictStatus {
+    Passed,
+    /// Ran to the end; some value or output was not the expected one.
+    Wrong,
+    /// An exception, or the program ended before its tests were done.
+    Error,
+    /// Blocked or starved: wall time ran out while CPU time did not.
+    WallTimeout,
+    CpuTimeout,
+    Memory,
+    Output,
+    Disk,
+    /// The program wrote to the judge's channel.
+    Tampered,
+    /// There was nothing to pass.
+    NoTests,
+}
+
+impl VerdictStatus {
+    /// Depends on how busy the machine was, so is never cached.
+    pub fn is_timeout(self) -> bool {
+        matches!(self, Self::WallTimeout | Self::CpuTimeout)
+    }
+}

@@ -1,5 +1,29 @@
 //! The model: kernels with hand-written backward, optimizer, KV-cached continuous batching, Hugging Face checkpoints.
+//!
+//! Reading order: [`ModelConfig`] → [`Model`] → [`Engine`] (the threads) → [`Learner`] (training)
+//! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`.
 
+mod batch;
+mod block;
+mod buffer;
+mod checkpoint;
+mod config;
+mod error;
+mod kernels;
+mod layout;
+mod learner;
+mod model;
+mod pass;
+mod pool;
+mod score;
+#[cfg(test)]
+mod testing;
 mod token_loss;
+mod workspace;
 
+pub use config::{Family, ModelConfig};
+pub use error::{EngineError, ModelError, RowError, SampleError};
+pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};
+pub use model::Model;
+pub use pool::Engine;
 pub use token_loss::{RowScores, TokenLoss, TrainRow};

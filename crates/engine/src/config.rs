@@ -1,0 +1,333 @@
+//! The architecture of a model, read from and written to Hugging Face `config.json`.
+
+use record::TokenId;
+use serde_json::{Map, Value, json};
+
+use crate::ModelError;
+
+/// Which published architecture the weights follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// `Qwen2ForCausalLM`: biases on the query, key and value projections.
+    Qwen2,
+    /// `LlamaForCausalLM`: no biases.
+    Llama,
+}
+
+/// A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelConfig {
+    pub family: Family,
+    pub vocab_size: usize,
+    pub hidden_size: usize,
+    pub intermediate_size: usize,
+    pub n_layers: usize,
+    pub n_heads: usize,
+    /// Divides `n_heads`; consecutive query heads share one key-value head.
+    pub n_kv_heads: usize,
+    /// Even.
+    pub head_dim: usize,
+    /// Most tokens in one sequence, prompt and response together.
+    pub context: usize,
+    pub rope_theta: f64,
+    pub norm_epsilon: f32,
+    /// The output projection is the transposed embedding.
+    pub tied_embeddings: bool,
+    /// Standard deviation of random matrices.
+    pub initializer_range: f64,
+    pub bos_token: Option<TokenId>,
+    pub eos_tokens: Vec<TokenId>,
+    pub pad_token: Option<TokenId>,
+}
+
+impl ModelConfig {
+    /// A Qwen2-style model of the given size with the usual constants: head dimension
+    /// `hidden_size / n_heads`, rotary base 10 000, tied embeddings.
+    pub fn qwen2(vocab_size: usize, hidden_size: usize, n_layers: usize, n_heads: usize) -> Self {
+        Self {
+            family: Family::Qwen2,
+            vocab_size,
+            hidden_size,
+            intermediate_size: 3 * hidden_size,
+            n_layers,
+            n_heads,
+            n_kv_heads: n_heads,
+            head_dim: hidden_size.checked_div(n_heads).unwrap_or(0),
+            context: 2048,
+            rope_theta: 10_000.0,
+            norm_epsilon: 1e-6,
+            tied_embeddings: true,
+            initializer_range: 0.02,
+            bos_token: None,
+            eos_tokens: Vec::new(),
+            pad_token: None,
+        }
+    }
+
+    /// Reads the contents of a `config.json`. Anything that would change the computation and that
+    /// this engine does not implement is refused by name.
+    pub fn from_json(json: &Value) -> Result<Self, ModelError> {
+        let Some(object) = json.as_object() else {
+            return Err(bad("config.json", "an object", json));
+        };
+        let family = match text(object, "model_type")? {
+            "qwen2" => Family::Qwen2,
+            "llama" => Family::Llama,
+            other => return Err(unsupported(format!("model_type `{other}`"))),
+        };
+        refuse_unknown_features(object)?;
+        let hidden_size = size(object, "hidden_size")?;
+        let n_heads = size(object, "num_attention_heads")?;
+        let config = Self {
+            family,
+            vocab_size: size(object, "vocab_size")?,
+            hidden_size,
+            intermediate_size: size(object, "intermediate_size")?,
+            n_layers: size(object, "num_hidden_layers")?,
+            n_heads,
+            n_kv_heads: optional(object, "num_key_value_heads", size)?.unwrap_or(n_heads),
+            head_dim: match optional(object, "head_dim", size)? {
+                Some(head_dim) => head_dim,
+                None => hidden_size.checked_div(n_heads).unwrap_or(0),
+            },
+            context: size(object, "max_position_embeddings")?,
+            rope_theta: rope_theta(object)?,
+            norm_epsilon: number(object, "rms_norm_eps")? as f32,
+            tied_embeddings: flag(object, "tie_word_embeddings")?,
+            initializer_range: optional(object, "initializer_range", number)?.unwrap_or(0.02),
+            bos_token: token_ids(object, "bos_token_id")?.first().copied(),
+            eos_tokens: token_ids(object, "eos_token_id")?,
+            pad_token: token_ids(object, "pad_token_id")?.first().copied(),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The `config.json` that `transformers` reads this model with.
+    pub fn to_json(&self) -> Value {
+        let (model_type, architecture) = match self.family {
+            Family::Qwen2 => ("qwen2", "Qwen2ForCausalLM"),
+            Family::Llama => ("llama", "LlamaForCausalLM"),
+        };
+        let eos = match self.eos_tokens.as_slice() {
+            [] => Value::Null,
+            [one] => json!(one),
+            several => json!(several),
+        };
+        json!({
+            "architectures": [architecture],
+            "model_type": model_type,
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.n_layers,
+            "num_attention_heads": self.n_heads,
+            "num_key_value_heads": self.n_kv_heads,
+            "head_dim": self.head_dim,
+            "max_position_embeddings": self.context,
+            "hidden_act": "silu",
+            "rms_norm_eps": shortest(self.norm_epsilon),
+            "rope_theta": self.rope_theta,
+            "tie_word_embeddings": self.tied_embeddings,
+            "initializer_range": self.initializer_range,
+            "attention_dropout": 0.0,
+            "use_cache": true,
+            "torch_dtype": "float32",
+            "bos_token_id": self.bos_token,
+            "eos_token_id": eos,
+            "pad_token_id": self.pad_token,
+        })
+    }
+
+    /// Refuses sizes that make no model.
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        let sizes = [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("num_hidden_layers", self.n_layers),
+            ("num_attention_heads", self.n_heads),
+            ("num_key_value_heads", self.n_kv_heads),
+            ("head_dim", self.head_dim),
+            ("max_position_embeddings", self.context),
+        ];
+        if let Some((key, _)) = sizes.iter().find(|(_, size)| *size == 0) {
+            return Err(bad(key, "a positive size", &json!(0)));
+        }
+        if self.n_heads % self.n_kv_heads != 0 {
+            let expected = format!("a divisor of num_attention_heads = {}", self.n_heads);
+            return Err(bad("num_key_value_heads", &expected, &json!(self.n_kv_heads)));
+        }
+        if self.head_dim % 2 != 0 {
+            return Err(bad("head_dim", "an even size", &json!(self.head_dim)));
+        }
+        for (key, value) in [
+            ("rope_theta", self.rope_theta),
+            ("rms_norm_eps", f64::from(self.norm_epsilon)),
+            ("initializer_range", self.initializer_range),
+        ] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(bad(key, "a positive number", &json!(value)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Query, key and value projections have biases.
+    pub(crate) fn qkv_bias(&self) -> bool {
+        self.family == Family::Qwen2
+    }
+
+    /// Width of the attention output: all query heads side by side.
+    pub(crate) fn heads_width(&self) -> usize {
+        self.n_heads * self.head_dim
+    }
+
+    /// Width of the fused projection: queries, then keys, then values.
+    pub(crate) fn qkv_width(&self) -> usize {
+        (self.n_heads + 2 * self.n_kv_heads) * self.head_dim
+    }
+}
+
+/// Keys that change the computation and the values under which they do not.
+const FEATURES: [(&str, &[&str]); 13] = [
+    ("hidden_act", &["\"silu\""]),
+    ("rope_scaling", &["null"]),
+    ("use_sliding_window", &["false", "null"]),
+    ("attention_bias", &["false", "null"]),
+    ("mlp_bias", &["false", "null"]),
+    ("pretraining_tp", &["1", "null"]),
+    ("quantization_config", &["null"]),
+    ("partial_rotary_factor", &["1.0", "1", "null"]),
+    ("attention_dropout", &["0.0", "0", "null"]),
+    ("is_decoder", &["true", "false", "null"]),
+    ("add_cross_attention", &["false", "null"]),
+    ("pruned_heads", &["{}", "null"]),
+    ("tie_encoder_decoder", &["false", "null"]),
+];
+
+/// Keys read elsewhere in this file, or without influence on what the model computes.
+const HARMLESS: [&str; 75] = [
+    "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "architectures", "auto_map",
+    "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
+    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
+    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "forced_eos_token_id", "head_dim", "hidden_size", "id2label", "initializer_range",
+    "intermediate_size", "is_encoder_decoder", "label2id", "layer_types", "length_penalty",
+    "max_length", "max_position_embeddings", "max_window_layers", "min_length", "model_type",
+    "no_repeat_ngram_size", "num_attention_heads", "num_beam_groups", "num_beams",
+    "num_hidden_layers", "num_key_value_heads", "num_return_sequences", "output_attentions",
+    "output_hidden_states", "output_scores", "pad_token_id", "prefix", "problem_type",
+    "remove_invalid_values", "repetition_penalty", "return_dict", "return_dict_in_generate",
+    "rms_norm_eps", "rope_parameters", "rope_theta", "sep_token_id", "sliding_window",
+    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss", "tie_word_embeddings",
+    "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version",
+    "typical_p", "use_bfloat16", "use_cache", "use_mrope", "vocab_size", "unsloth_version",
+    "unsloth_fixed",
+];
+
+fn refuse_unknown_features(object: &Map<String, Value>) -> Result<(), ModelError> {
+    for (key, value) in object {
+        let found = value.to_string();
+        match FEATURES.iter().find(|(feature, _)| feature == key) {
+            Some((_, neutral)) if neutral.contains(&found.as_str()) => {}
+            Some(_) => return Err(unsupported(format!("`{key}` = {found}"))),
+            None if HARMLESS.contains(&key.as_str()) || value.is_null() => {}
+            None => return Err(unsupported(format!("the unknown key `{key}` = {found}"))),
+        }
+    }
+    if let Some(layers) = object.get("layer_types").and_then(Value::as_array)
+        && let Some(other) = layers.iter().find(|layer| *layer != "full_attention")
+    {
+        return Err(unsupported(format!("the layer type {other}")));
+    }
+    if object.get("use_mrope").is_some_and(|value| value == &Value::Bool(true)) {
+        return Err(unsupported("`use_mrope` = true".to_owned()));
+    }
+    Ok(())
+}
+
+/// The rotary base: at the top level, or since `transformers` 5 inside `rope_parameters`.
+fn rope_theta(object: &Map<String, Value>) -> Result<f64, ModelError> {
+    let Some(Value::Object(rope)) = object.get("rope_parameters") else {
+        return Ok(optional(object, "rope_theta", number)?.unwrap_or(10_000.0));
+    };
+    for (key, value) in rope {
+        match key.as_str() {
+            "rope_theta" => {}
+            "rope_type" if value == "default" => {}
+            _ => return Err(unsupported(format!("`rope_parameters.{key}` = {value}"))),
+        }
+    }
+    number(rope, "rope_theta")
+}
+
+fn optional<'a, T>(
+    object: &'a Map<String, Value>,
+    key: &'static str,
+    read: impl Fn(&'a Map<String, Value>, &'static str) -> Result<T, ModelError>,
+) -> Result<Option<T>, ModelError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => read(object, key).map(Some),
+    }
+}
+
+fn value<'a>(object: &'a Map<String, Value>, key: &'static str) -> Result<&'a Value, ModelError> {
+    object.get(key).ok_or(ModelError::MissingKey { key })
+}
+
+fn text<'a>(object: &'a Map<String, Value>, key: &'static str) -> Result<&'a str, ModelError> {
+    let found = value(object, key)?;
+    found.as_str().ok_or_else(|| bad(key, "a string", found))
+}
+
+fn size(object: &Map<String, Value>, key: &'static str) -> Result<usize, ModelError> {
+    let found = value(object, key)?;
+    let size = found.as_u64().and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| bad(key, "a size", found))
+}
+
+fn number(object: &Map<String, Value>, key: &'static str) -> Result<f64, ModelError> {
+    let found = value(object, key)?;
+    found.as_f64().ok_or_else(|| bad(key, "a number", found))
+}
+
+fn flag(object: &Map<String, Value>, key: &'static str) -> Result<bool, ModelError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(found) => Err(bad(key, "true or false", found)),
+    }
+}
+
+/// One id, a list of ids, or nothing.
+fn token_ids(object: &Map<String, Value>, key: &'static str) -> Result<Vec<TokenId>, ModelError> {
+    let one = |found: &Value| {
+        let id = found.as_u64().and_then(|id| TokenId::try_from(id).ok());
+        id.ok_or_else(|| bad(key, "a token id", found))
+    };
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(several)) => several.iter().map(one).collect(),
+        Some(found) => Ok(vec![one(found)?]),
+    }
+}
+
+/// The double that prints with the fewest digits and still rounds to this float.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+fn bad(key: &str, expected: &str, found: &Value) -> ModelError {
+    ModelError::BadValue {
+        key: key.to_owned(),
+        expected: expected.to_owned(),
+        found: found.to_string(),
+    }
+}
+
+fn unsupported(feature: String) -> ModelError {
+    ModelError::Unsupported { feature }
+}

@@ -1,0 +1,455 @@
+//! Causal grouped-query attention with rotary positions over one sequence of fused projections.
+//!
+//! The input is token-major, `[tokens, queries | keys | values]` as the fused projection leaves it.
+//! Queries may be asked for at some positions only (the last layer needs those alone whose next
+//! token is scored); keys and values come from every position. Probabilities are recomputed in the
+//! backward pass from the kept log-sum of each query (Dao et al., 2022, FlashAttention, section 3).
+
+use super::{
+    gemm::{Left, PANEL, Right, Shape, Start, multiply},
+    math::{dot, exp, exp_sum, max, vectorised},
+    panels,
+    rope::Rope,
+};
+use crate::{ModelConfig, buffer::Buffer};
+
+/// Queries whose scores are held at once: whole tiles, few enough that keys in the future of a
+/// block are mostly skipped.
+const BLOCK: usize = 24;
+
+/// How the fused projection is divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heads {
+    pub(crate) queries: usize,
+    pub(crate) key_values: usize,
+    pub(crate) dim: usize,
+}
+
+impl Heads {
+    pub(crate) fn of(config: &ModelConfig) -> Self {
+        Self { queries: config.n_heads, key_values: config.n_kv_heads, dim: config.head_dim }
+    }
+    /// Width of one token of the fused projection.
+    pub(crate) fn qkv_width(self) -> usize {
+        (self.queries + 2 * self.key_values) * self.dim
+    }
+    /// Width of one token of the output.
+    pub(crate) fn width(self) -> usize {
+        self.queries * self.dim
+    }
+    /// Column of the fused projection where key head `index` begins.
+    pub(crate) fn key_column(self, index: usize) -> usize {
+        (self.queries + index) * self.dim
+    }
+    /// Column of the fused projection where value head `index` begins.
+    pub(crate) fn value_column(self, index: usize) -> usize {
+        (self.queries + self.key_values + index) * self.dim
+    }
+    /// Query heads that share one key-value head.
+    pub(crate) fn group(self) -> usize {
+        self.queries / self.key_values
+    }
+    /// What scores are multiplied with.
+    pub(crate) fn scale(self) -> f32 {
+        1.0 / (self.dim as f32).sqrt()
+    }
+}
+
+/// Working memory of one call, kept between calls.
+#[derive(Debug, Default)]
+pub(crate) struct AttentionScratch {
+    key_rows: Buffer,
+    keys_across: Buffer,
+    keys_down: Buffer,
+    values_across: Buffer,
+    values_down: Buffer,
+    query_rows: Buffer,
+    queries_down: Buffer,
+    outputs_down: Buffer,
+    probabilities: Buffer,
+    d_scores: Buffer,
+    d_queries: Buffer,
+    d_keys: Buffer,
+    d_values: Buffer,
+}
+
+/// Writes the attention output of the queries at `positions` (ascending) of one sequence.
+///
+/// `qkv` is `[tokens, qkv width]`, `out` is `[positions, heads width]`, `log_sums` is
+/// `[positions, heads]`: the logarithm of each query's softmax denominator.
+pub(crate) fn forward(
+    heads: Heads,
+    rope: &Rope,
+    qkv: &[f32],
+    positions: &[u32],
+    out: &mut [f32],
+    log_sums: &mut [f32],
+    scratch: &mut AttentionScratch,
+) {
+    let tokens = qkv.len() / heads.qkv_width();
+    for kv in 0..heads.key_values {
+        rotate_keys(heads, rope, qkv, kv, scratch);
+        panels::pack_transposed(
+            &scratch.key_rows,
+            tokens,
+            heads.dim,
+            heads.dim,
+            &mut scratch.keys_across,
+        );
+        let values = &qkv[heads.value_column(kv)..];
+        panels::pack_rows(
+            values,
+            tokens,
+            heads.dim,
+            heads.qkv_width(),
+            &mut scratch.values_down,
+        );
+        for head in kv * heads.group()..(kv + 1) * heads.group() {
+            rotate_queries(heads, rope, qkv, head, positions, &mut scratch.query_rows);
+            for first in (0..positions.len()).step_by(BLOCK) {
+                let block = &positions[first..positions.len().min(first + BLOCK)];
+                let stride = block_scores(heads, tokens, block, first, scratch);
+                let log_sums = &mut log_sums[first * heads.queries + head..];
+                let mut inverses = [0.0_f32; BLOCK];
+                softmax_rows(
+                    &mut scratch.probabilities,
+                    stride,
+                    block,
+                    &mut inverses,
+                    |i, log_sum| log_sums[i * heads.queries] = log_sum,
+                );
+                let seen = last_key(block);
+                let out = &mut out[first * heads.width() + head * heads.dim..];
+                multiply(
+                    Shape { rows: block.len(), columns: heads.dim, steps: seen },
+                    Left::rows(&scratch.probabilities, stride),
+                    Right { data: &scratch.values_down, panel_stride: tokens * PANEL },
+                    Start::Zero,
+                    out,
+                    heads.width(),
+                );
+                for (out, inverse) in out.chunks_mut(heads.width()).zip(inverses).take(block.len())
+                {
+                    out[..heads.dim].iter_mut().for_each(|value| *value *= inverse);
+                }
+            }
+        }
+    }
+}
+
+/// The kept results of [`forward`] and the gradient that reached its output.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    pub(crate) out: &'a [f32],
+    pub(crate) log_sums: &'a [f32],
+    pub(crate) d_out: &'a [f32],
+}
+
+/// Overwrites `d_qkv[tokens, qkv width]` with the gradient of the fused projection.
+pub(crate) fn backward(
+    heads: Heads,
+    rope: &Rope,
+    qkv: &[f32],
+    positions: &[u32],
+    kept: Kept,
+    d_qkv: &mut [f32],
+    scratch: &mut AttentionScratch,
+) {
+    let (dim, width, qkv_width) = (heads.dim, heads.width(), heads.qkv_width());
+    let tokens = qkv.len() / qkv_width;
+    if positions.len() < tokens {
+        for d_qkv in d_qkv.chunks_exact_mut(qkv_width) {
+            d_qkv[..width].fill(0.0);
+        }
+    }
+    for kv in 0..heads.key_values {
+        rotate_keys(heads, rope, qkv, kv, scratch);
+        let values = &qkv[heads.value_column(kv)..];
+        panels::pack_transposed(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_across);
+        panels::pack_rows(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_down);
+        panels::pack_transposed(values, tokens, dim, qkv_width, &mut scratch.values_across);
+        scratch.d_keys.sized_zeroed(tokens * dim);
+        scratch.d_values.sized_zeroed(tokens * dim);
+        for head in kv * heads.group()..(kv + 1) * heads.group() {
+            rotate_queries(heads, rope, qkv, head, positions, &mut scratch.query_rows);
+            for first in (0..positions.len()).step_by(BLOCK) {
+                let block = &positions[first..positions.len().min(first + BLOCK)];
+                let at = first * width + head * dim;
+                let kept = Kept {
+                    out: &kept.out[at..],
+                    d_out: &kept.d_out[at..],
+                    log_sums: &kept.log_sums[first * heads.queries + head..],
+                };
+                backward_block(heads, tokens, block, first, kept, scratch);
+                for (d_query, &position) in scratch.d_queries.chunks_exact(dim).zip(block) {
+                    let to = &mut d_qkv[position as usize * qkv_width + head * dim..][..dim];
+                    rope.rotate_back(position as usize, heads.scale(), d_query, to);
+                }
+            }
+        }
+        for (position, d_qkv) in d_qkv.chunks_exact_mut(qkv_width).enumerate() {
+            let d_key = &scratch.d_keys[position * dim..][..dim];
+            rope.rotate_back(position, 1.0, d_key, &mut d_qkv[heads.key_column(kv)..][..dim]);
+            d_qkv[heads.value_column(kv)..][..dim]
+                .copy_from_slice(&scratch.d_values[position * dim..][..dim]);
+        }
+    }
+}
+
+/// One block of queries of one head: leaves the rotated query gradients, without the score scale,
+/// in `d_queries` and adds to `d_keys` and `d_values`. `kept` begins at the block and the head.
+fn backward_block(
+    heads: Heads,
+    tokens: usize,
+    block: &[u32],
+    first: usize,
+    kept: Kept,
+    scratch: &mut AttentionScratch,
+) {
+    let (dim, width) = (heads.dim, heads.width());
+    let (rows, seen) = (block.len(), last_key(block));
+    let stride = block_scores(heads, tokens, block, first, scratch);
+    multiply(
+        Shape { rows, columns: seen.next_multiple_of(PANEL), steps: dim },
+        Left::rows(kept.d_out, width),
+        Right { data: &scratch.values_across, panel_stride: dim * PANEL },
+        Start::Zero,
+        scratch.d_scores.sized(rows * stride),
+        stride,
+    );
+    for (i, &position) in block.iter().enumerate() {
+        let probabilities = &mut scratch.probabilities[i * stride..][..seen];
+        let d_scores = &mut scratch.d_scores[i * stride..][..seen];
+        let log_sum = kept.log_sums[i * heads.queries];
+        let (out, d_out) = (&kept.out[i * width..][..dim], &kept.d_out[i * width..][..dim]);
+        let visible = position as usize + 1;
+        vectorised(
+            #[inline(always)]
+            || {
+                let mean = dot(out, d_out);
+                for (p, d) in probabilities[..visible].iter_mut().zip(&mut d_scores[..visible]) {
+                    *p = exp(*p - log_sum);
+                    *d = *p * (*d - mean);
+                }
+            },
+        );
+        probabilities[visible..].fill(0.0);
+        d_scores[visible..].fill(0.0);
+    }
+    panels::pack_rows(kept.d_out, rows, dim, width, &mut scratch.outputs_down);
+    multiply(
+        Shape { rows: seen, columns: dim, steps: rows },
+        Left::columns(&scratch.probabilities, stride),
+        Right { data: &scratch.outputs_down, panel_stride: rows * PANEL },
+        Start::Output,
+        &mut scratch.d_values,
+        dim,
+    );
+    panels::pack_rows(&scratch.query_rows[first * dim..], rows, dim, dim, &mut scratch.queries_down);
+    multiply(
+        Shape { rows: seen, columns: dim, steps: rows },
+        Left::columns(&scratch.d_scores, stride),
+        Right { data: &scratch.queries_down, panel_stride: rows * PANEL },
+        Start::Output,
+        &mut scratch.d_keys,
+        dim,
+    );
+    multiply(
+        Shape { rows, columns: dim, steps: seen },
+        Left::rows(&scratch.d_scores, stride),
+        Right { data: &scratch.keys_down, panel_stride: tokens * PANEL },
+        Start::Zero,
+        scratch.d_queries.sized(rows * dim),
+        dim,
+    );
+}
+
+/// Turns rows of scores into unnormalised probabilities of the visible keys and zeros behind them.
+/// Row `i` sees keys up to `positions[i]`.
+pub(crate) fn softmax_rows(
+    scores: &mut [f32],
+    stride: usize,
+    positions: &[u32],
+    inverses: &mut [f32],
+    mut log_sums: impl FnMut(usize, f32),
+) {
+    let seen = last_key(positions);
+    for (i, (&position, inverse)) in positions.iter().zip(inverses).enumerate() {
+        let row = &mut scores[i * stride..][..seen];
+        let (visible, hidden) = row.split_at_mut(position as usize + 1);
+        let (top, total) = vectorised(
+            #[inline(always)]
+            || {
+                let top = max(visible);
+                (top, exp_sum(visible, top))
+            },
+        );
+        hidden.fill(0.0);
+        *inverse = 1.0 / total;
+        log_sums(i, top + total.ln());
+    }
+}
+
+/// Scores of a block of queries against all keys that its last query sees; returns the distance of
+/// the rows left in `probabilities`.
+fn block_scores(
+    heads: Heads,
+    tokens: usize,
+    block: &[u32],
+    first: usize,
+    scratch: &mut AttentionScratch,
+) -> usize {
+    let stride = tokens.next_multiple_of(PANEL);
+    multiply(
+        // Whole panels: the surplus columns are zero keys, or keys that are masked next.
+        Shape {
+            rows: block.len(),
+            columns: last_key(block).next_multiple_of(PANEL),
+            steps: heads.dim,
+        },
+        Left::rows(&scratch.query_rows[first * heads.dim..], heads.dim),
+        Right { data: &scratch.keys_across, panel_stride: heads.dim * PANEL },
+        Start::Zero,
+        scratch.probabilities.sized(block.len() * stride),
+        stride,
+    );
+    stride
+}
+
+/// Number of keys visible to the last of these ascending positions.
+fn last_key(positions: &[u32]) -> usize {
+    positions.last().map_or(0, |&position| position as usize + 1)
+}
+
+fn rotate_keys(heads: Heads, rope: &Rope, qkv: &[f32], kv: usize, scratch: &mut AttentionScratch) {
+    let tokens = qkv.len() / heads.qkv_width();
+    let rows = scratch.key_rows.sized(tokens * heads.dim);
+    vectorised(
+        #[inline(always)]
+        || {
+            for ((position, qkv), to) in
+                qkv.chunks_exact(heads.qkv_width()).enumerate().zip(rows.chunks_exact_mut(heads.dim))
+            {
+                rope.rotate(position, 1.0, &qkv[heads.key_column(kv)..][..heads.dim], to);
+            }
+        },
+    );
+}
+
+fn rotate_queries(
+    heads: Heads,
+    rope: &Rope,
+    qkv: &[f32],
+    head: usize,
+    positions: &[u32],
+    rows: &mut Buffer,
+) {
+    let rows = rows.sized(positions.len() * heads.dim);
+    vectorised(
+        #[inline(always)]
+        || {
+            for (&position, to) in positions.iter().zip(rows.chunks_exact_mut(heads.dim)) {
+                let at = position as usize * heads.qkv_width() + head * heads.dim;
+                rope.rotate(position as usize, heads.scale(), &qkv[at..][..heads.dim], to);
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_gradient, noise};
+
+    const HEADS: Heads = Heads { queries: 4, key_values: 2, dim: 6 };
+
+    struct Case {
+        rope: Rope,
+        positions: Vec<u32>,
+    }
+
+    impl Case {
+        fn new(tokens: usize, positions: Vec<u32>) -> Self {
+            let mut rope = Rope::default();
+            rope.prepare(HEADS.dim, 100.0, tokens);
+            Self { rope, positions }
+        }
+        fn run(&self, qkv: &[f32]) -> (Vec<f32>, Vec<f32>) {
+            let rows = self.positions.len();
+            let (mut out, mut log_sums) =
+                (vec![0.0; rows * HEADS.width()], vec![0.0; rows * HEADS.queries]);
+            let mut scratch = AttentionScratch::default();
+            forward(
+                HEADS,
+                &self.rope,
+                qkv,
+                &self.positions,
+                &mut out,
+                &mut log_sums,
+                &mut scratch,
+            );
+            (out, log_sums)
+        }
+        fn loss(&self, qkv: &[f32], coefficients: &[f32]) -> f64 {
+            let (out, _) = self.run(qkv);
+            out.iter().zip(coefficients).map(|(y, c)| f64::from(y * c)).sum()
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition() {
+        const TOKENS: usize = 41;
+        let case = Case::new(TOKENS, (0..TOKENS as u32).collect());
+        let qkv = noise(TOKENS * HEADS.qkv_width(), 1);
+        let (out, _) = case.run(&qkv);
+        for head in 0..HEADS.queries {
+            for t in 0..TOKENS {
+                let rotated = |position: usize, column: usize, factor: f32| {
+                    let mut to = [0.0; HEADS.dim];
+                    let from = &qkv[position * HEADS.qkv_width() + column..][..HEADS.dim];
+                    case.rope.rotate(position, factor, from, &mut to);
+                    to
+                };
+                let query = rotated(t, head * HEADS.dim, HEADS.scale());
+                let kv = head / HEADS.group();
+                let weights: Vec<f32> = (0..=t)
+                    .map(|s| dot(&query, &rotated(s, HEADS.key_column(kv), 1.0)).exp())
+                    .collect();
+                let total: f32 = weights.iter().sum();
+                for i in 0..HEADS.dim {
+                    let value = |s| qkv[s * HEADS.qkv_width() + HEADS.value_column(kv) + i];
+                    let expected: f32 = (0..=t).map(|s| weights[s] / total * value(s)).sum();
+                    let found = out[t * HEADS.width() + head * HEADS.dim + i];
+                    assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn some_queries_give_the_same_bytes_as_all() {
+        const TOKENS: usize = 70;
+        let qkv = noise(TOKENS * HEADS.qkv_width(), 2);
+        let (all, _) = Case::new(TOKENS, (0..TOKENS as u32).collect()).run(&qkv);
+        let positions = vec![0, 5, 6, 31, 32, 33, 69];
+        let (some, _) = Case::new(TOKENS, positions.clone()).run(&qkv);
+        for (some, position) in some.chunks(HEADS.width()).zip(positions) {
+            assert_eq!(some, &all[position as usize * HEADS.width()..][..HEADS.width()]);
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for positions in [(0..35).collect(), vec![2, 3, 7, 30, 34]] {
+            let case = Case::new(35, positions);
+            let qkv = noise(35 * HEADS.qkv_width(), 3);
+            let (out, log_sums) = case.run(&qkv);
+            let d_out = noise(out.len(), 4);
+            let mut d_qkv = vec![f32::NAN; qkv.len()];
+            let kept = Kept { out: &out, log_sums: &log_sums, d_out: &d_out };
+            let mut scratch = AttentionScratch::default();
+            backward(HEADS, &case.rope, &qkv, &case.positions, kept, &mut d_qkv, &mut scratch);
+            assert_gradient(&qkv, &d_qkv, |qkv| case.loss(qkv, &d_out));
+        }
+    }
+}

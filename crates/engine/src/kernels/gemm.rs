@@ -1,0 +1,331 @@
+//! The one matrix product under every kernel: small tiles, one fixed chain of additions per element.
+//!
+//! `out[i, j] = start[i, j] + left[i, 0]·right[0, j] + left[i, 1]·right[1, j] + …`, always in this
+//! order, one fused multiply-add per term. An element therefore does not depend on how many rows
+//! are computed with it, on the tile that it falls into or on the number of threads, which is what
+//! makes sampling independent of batch composition. (On a CPU without fused multiply-add the terms
+//! are rounded twice; the order is the same.)
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Columns that lie side by side in the right operand; two AVX-512 registers.
+pub(crate) const PANEL: usize = 32;
+
+/// Rows that lie side by side in strips of the left operand; the tallest tile.
+pub(crate) const STRIP: usize = 12;
+
+/// Left operand `[rows, steps]`: element `(i, p)` lies at
+/// `(i / STRIP) · strip_stride + (i % STRIP) · row_stride + p · step_stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) strip_stride: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) step_stride: usize,
+}
+
+/// Right operand `[steps, columns]`: element `(p, j)` lies at
+/// `(j / PANEL) · panel_stride + p · PANEL + j % PANEL`. The last panel is full width; what its
+/// surplus columns hold does not matter.
+#[derive(Clone, Copy)]
+pub(crate) struct Right<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) panel_stride: usize,
+}
+
+/// What the chain of additions of each element starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    Zero,
+    /// What the output holds already.
+    Output,
+    /// One value per column.
+    Row(&'a [f32]),
+}
+
+/// Sizes of one product.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) steps: usize,
+}
+
+impl<'a> Left<'a> {
+    /// A matrix whose rows are contiguous and `row_stride` floats apart.
+    pub(crate) fn rows(data: &'a [f32], row_stride: usize) -> Self {
+        Self { data, strip_stride: STRIP * row_stride, row_stride, step_stride: 1 }
+    }
+
+    /// The transpose of a matrix whose rows are contiguous and `row_stride` floats apart.
+    pub(crate) fn columns(data: &'a [f32], row_stride: usize) -> Self {
+        Self { data, strip_stride: STRIP, row_stride: 1, step_stride: row_stride }
+    }
+}
+
+/// Computes `out[rows, columns]`, whose rows are `out_stride` floats apart.
+pub(crate) fn multiply(
+    shape: Shape,
+    left: Left,
+    right: Right,
+    start: Start,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    let Shape { rows, columns, steps } = shape;
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    assert!(columns <= out_stride || rows == 1, "output rows overlap");
+    assert!((rows - 1) * out_stride + columns <= out.len(), "output too short");
+    if let Start::Row(values) = start {
+        assert!(values.len() >= columns, "start row too short");
+    }
+    if steps > 0 {
+        let last_in_strip = (rows - 1).min(STRIP - 1);
+        let last_left = (rows - 1) / STRIP * left.strip_stride
+            + last_in_strip * left.row_stride
+            + (steps - 1) * left.step_stride;
+        assert!(last_left < left.data.len(), "left operand too short");
+        let last_panel = (columns - 1) / PANEL * right.panel_stride;
+        assert!(last_panel + steps * PANEL <= right.data.len(), "right operand too short");
+    }
+    Arch::new().dispatch(Multiply { shape, left, right, start, out, out_stride });
+}
+
+struct Multiply<'a> {
+    shape: Shape,
+    left: Left<'a>,
+    right: Right<'a>,
+    start: Start<'a>,
+    out: &'a mut [f32],
+    out_stride: usize,
+}
+
+impl WithSimd for Multiply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        // Tall enough to hide the latency of the multiply-add, small enough for the registers:
+        // 12 x 2 of 32 with AVX-512, 6 x 2 of 16 otherwise.
+        if S::F32_LANES >= 16 {
+            self.panels::<S, 12>(simd);
+        } else {
+            self.panels::<S, 6>(simd);
+        }
+    }
+}
+
+impl Multiply<'_> {
+    #[inline(always)]
+    fn panels<S: Simd, const TALL: usize>(mut self, simd: S) {
+        let Shape { rows, columns, .. } = self.shape;
+        let width = 2 * S::F32_LANES;
+        let mut column = 0;
+        while column < columns {
+            let used = width.min(columns - column);
+            let mut row = 0;
+            while row + TALL <= rows {
+                self.tile::<S, TALL>(simd, row, column, used);
+                row += TALL;
+            }
+            match rows - row {
+                1 => self.tile::<S, 1>(simd, row, column, used),
+                2 => self.tile::<S, 2>(simd, row, column, used),
+                3 => self.tile::<S, 3>(simd, row, column, used),
+                4 => self.tile::<S, 4>(simd, row, column, used),
+                5 => self.tile::<S, 5>(simd, row, column, used),
+                6 => self.tile::<S, 6>(simd, row, column, used),
+                7 => self.tile::<S, 7>(simd, row, column, used),
+                8 => self.tile::<S, 8>(simd, row, column, used),
+                9 => self.tile::<S, 9>(simd, row, column, used),
+                10 => self.tile::<S, 10>(simd, row, column, used),
+                11 => self.tile::<S, 11>(simd, row, column, used),
+                _ => {}
+            }
+            column += width;
+        }
+    }
+
+    /// `ROWS` rows from `row` (all in one strip) by `used` of the columns from `column` on (all in
+    /// one panel).
+    #[inline(always)]
+    fn tile<S: Simd, const ROWS: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        column: usize,
+        used: usize,
+    ) {
+        let lanes = S::F32_LANES;
+        let width = 2 * lanes;
+        let left_start = row / STRIP * self.left.strip_stride + row % STRIP * self.left.row_stride;
+        let right_start = column / PANEL * self.right.panel_stride + column % PANEL;
+        let out_start = row * self.out_stride + column;
+        // The widest tile: STRIP rows of PANEL columns.
+        let mut edge = [0.0_f32; STRIP * PANEL];
+        let whole = used == width;
+        let mut sums = [[simd.splat_f32s(0.0); 2]; ROWS];
+        match self.start {
+            Start::Zero => {}
+            Start::Output if whole => {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    // SAFETY: a whole tile of `out` from `out_start` lies inside, see `multiply`.
+                    unsafe {
+                        let from = self.out.as_ptr().add(out_start + i * self.out_stride);
+                        *sums = [load::<S>(from), load::<S>(from.add(lanes))];
+                    }
+                }
+            }
+            Start::Output => {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let from = out_start + i * self.out_stride;
+                    edge[..used].copy_from_slice(&self.out[from..from + used]);
+                    // SAFETY: `edge` holds at least `width` floats.
+                    *sums = unsafe { [load::<S>(edge.as_ptr()), load::<S>(edge[lanes..].as_ptr())] };
+                }
+            }
+            Start::Row(values) => {
+                edge[..used].copy_from_slice(&values[column..column + used]);
+                // SAFETY: `edge` holds at least `width` floats.
+                let first = unsafe { [load::<S>(edge.as_ptr()), load::<S>(edge[lanes..].as_ptr())] };
+                sums = [first; ROWS];
+            }
+        }
+        // SAFETY: `multiply` has checked the last element of both operands, and the addresses grow
+        // with row, step and column.
+        unsafe {
+            let mut left = self.left.data.as_ptr().wrapping_add(left_start);
+            let mut right = self.right.data.as_ptr().wrapping_add(right_start);
+            for _ in 0..self.shape.steps {
+                let columns = [load::<S>(right), load::<S>(right.add(lanes))];
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let factor = simd.splat_f32s(*left.add(i * self.left.row_stride));
+                    sums[0] = simd.mul_add_e_f32s(factor, columns[0], sums[0]);
+                    sums[1] = simd.mul_add_e_f32s(factor, columns[1], sums[1]);
+                }
+                left = left.wrapping_add(self.left.step_stride);
+                right = right.wrapping_add(PANEL);
+            }
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            let to = out_start + i * self.out_stride;
+            if whole {
+                // SAFETY: a whole tile of `out` from `out_start` lies inside, see `multiply`.
+                unsafe {
+                    let to = self.out.as_mut_ptr().add(to);
+                    store::<S>(to, sums[0]);
+                    store::<S>(to.add(lanes), sums[1]);
+                }
+            } else {
+                // SAFETY: `edge` holds at least `width` floats.
+                unsafe {
+                    store::<S>(edge.as_mut_ptr(), sums[0]);
+                    store::<S>(edge.as_mut_ptr().add(lanes), sums[1]);
+                }
+                self.out[to..to + used].copy_from_slice(&edge[..used]);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `from` is readable for `S::F32_LANES` floats.
+#[inline(always)]
+unsafe fn load<S: Simd>(from: *const f32) -> S::f32s {
+    // SAFETY: by contract; `S::f32s` is plain data.
+    unsafe { from.cast::<S::f32s>().read_unaligned() }
+}
+
+/// # Safety
+/// `to` is writable for `S::F32_LANES` floats.
+#[inline(always)]
+unsafe fn store<S: Simd>(to: *mut f32, values: S::f32s) {
+    // SAFETY: by contract; `S::f32s` is plain data.
+    unsafe { to.cast::<S::f32s>().write_unaligned(values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::panels;
+    use crate::testing::noise;
+    use proptest::prelude::*;
+
+    fn reference(shape: Shape, left: &[f32], right: &[f32], start: &[f32]) -> Vec<f64> {
+        let Shape { rows, columns, steps } = shape;
+        let mut out: Vec<f64> = start.iter().map(|&value| f64::from(value)).collect();
+        for i in 0..rows {
+            for j in 0..columns {
+                for p in 0..steps {
+                    out[i * columns + j] +=
+                        f64::from(left[i * steps + p]) * f64::from(right[p * columns + j]);
+                }
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_definition_and_rows_do_not_influence_each_other(
+            rows in 1_usize..40, columns in 1_usize..80, steps in 1_usize..50,
+        ) {
+            let shape = Shape { rows, columns, steps };
+            let left = noise(rows * steps, 1);
+            let right = noise(steps * columns, 2);
+            let start = noise(rows * columns, 3);
+            let packed = panels::from_rows(&right, steps, columns, columns);
+            let packed = Right { data: &packed, panel_stride: steps * PANEL };
+            let mut out = start.clone();
+            multiply(shape, Left::rows(&left, steps), packed, Start::Output, &mut out, columns);
+            for (found, expected) in out.iter().zip(reference(shape, &left, &right, &start)) {
+                prop_assert!((f64::from(*found) - expected).abs() < 1e-4);
+            }
+            for row in 0..rows {
+                let mut alone = start[row * columns..(row + 1) * columns].to_vec();
+                let left = Left::rows(&left[row * steps..], steps);
+                let shape = Shape { rows: 1, ..shape };
+                multiply(shape, left, packed, Start::Output, &mut alone, columns);
+                prop_assert_eq!(&alone[..], &out[row * columns..(row + 1) * columns]);
+            }
+        }
+
+        #[test]
+        fn reads_the_left_operand_transposed_or_in_strips(
+            rows in 1_usize..30, columns in 1_usize..40, steps in 1_usize..20,
+        ) {
+            let shape = Shape { rows, columns, steps };
+            let transposed = noise(steps * rows, 4);
+            let left: Vec<f32> =
+                (0..rows * steps).map(|at| transposed[at % steps * rows + at / steps]).collect();
+            let right = noise(steps * columns, 5);
+            let packed = panels::from_rows(&right, steps, columns, columns);
+            let packed = Right { data: &packed, panel_stride: steps * PANEL };
+            let run = |left| {
+                let mut out = vec![0.0; rows * columns];
+                multiply(shape, left, packed, Start::Zero, &mut out, columns);
+                out
+            };
+            let natural = run(Left::rows(&left, steps));
+            prop_assert_eq!(&natural, &run(Left::columns(&transposed, rows)));
+            let mut strips = crate::buffer::Buffer::default();
+            panels::strips(&transposed, steps, rows, rows, &mut strips);
+            let strips = Left {
+                data: &strips, strip_stride: STRIP * steps, row_stride: 1, step_stride: STRIP,
+            };
+            prop_assert_eq!(&natural, &run(strips));
+        }
+    }
+
+    #[test]
+    fn starts_from_a_row() {
+        let shape = Shape { rows: 3, columns: 5, steps: 0 };
+        let mut out = [7.0; 15];
+        let row = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let right = Right { data: &[], panel_stride: 0 };
+        multiply(shape, Left::rows(&[], 0), right, Start::Row(&row), &mut out, 5);
+        assert_eq!(out, [row, row, row].concat()[..]);
+    }
+}

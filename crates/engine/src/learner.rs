@@ -1,0 +1,314 @@
+//! Training: accumulated gradients over fixed lanes, one fused optimizer pass, free publication.
+
+use std::{path::Path, sync::Arc};
+
+use rayon::prelude::*;
+
+use crate::{
+    Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
+    batch::{check_rows, lanes, micro_batches},
+    buffer::Buffer,
+    checkpoint,
+    kernels::adamw::{self, Update},
+    layout::TensorKind,
+    model::named,
+    pass::{self, BackwardWeights, Training},
+};
+
+/// The optimizer's numbers for one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamW {
+    pub learning_rate: f32,
+    pub beta1: f32,
+    pub beta2: f32,
+    pub epsilon: f32,
+    /// Decoupled; matrices only, not norms and biases.
+    pub weight_decay: f32,
+    /// Gradients of a larger global norm are scaled down to it; infinity clips nothing.
+    pub max_grad_norm: f64,
+}
+
+impl AdamW {
+    /// β = (0.9, 0.999), ε = 1e-8, no weight decay, clipping at norm 1.
+    pub fn at(learning_rate: f32) -> Self {
+        Self {
+            learning_rate,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            max_grad_norm: 1.0,
+        }
+    }
+}
+
+/// How work is divided. Both numbers shape the order of summation, so they are part of what makes
+/// two runs equal; the number of threads is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnerOptions {
+    /// Tokens that one lane runs forward and backward together: bounds activation memory.
+    pub micro_batch_tokens: usize,
+    /// Independent gradient sums, added up in order before a step: the most threads that training
+    /// can use.
+    pub lanes: usize,
+}
+
+impl Default for LearnerOptions {
+    fn default() -> Self {
+        Self { micro_batch_tokens: 512, lanes: 4 }
+    }
+}
+
+/// What [`Learner::forward_backward`] came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BatchReport {
+    /// One per row, in the order of the rows.
+    pub scores: Vec<RowScores>,
+    /// Sum of the rows' shares, in the order of the rows.
+    pub loss: f64,
+}
+
+/// What [`Learner::optim_step`] did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// Global norm of the accumulated gradients before clipping.
+    pub grad_norm: f64,
+    /// False when the norm was not finite: weights, moments and step count are as before.
+    pub applied: bool,
+    /// Steps applied since the optimizer was made.
+    pub step: u64,
+}
+
+/// A model in training, its gradients and its optimizer.
+pub struct Learner {
+    engine: Engine,
+    options: LearnerOptions,
+    model: Arc<Model>,
+    backward: BackwardWeights,
+    lanes: Vec<Buffer>,
+    moments: Moments,
+    step: u64,
+}
+
+/// Adam's running means of gradients and of their squares.
+struct Moments {
+    first: Buffer,
+    second: Buffer,
+}
+
+/// Parameters that one task reduces and updates; also the grain of the gradient norm.
+const CHUNK: usize = 1 << 14;
+
+impl Learner {
+    pub fn new(engine: &Engine, model: Arc<Model>, options: LearnerOptions) -> Self {
+        let len = model.n_parameters();
+        let moments = Moments { first: Buffer::zeroed(len), second: Buffer::zeroed(len) };
+        Self::with_moments(engine, model, options, moments, 0)
+    }
+
+    fn with_moments(
+        engine: &Engine,
+        model: Arc<Model>,
+        options: LearnerOptions,
+        moments: Moments,
+        step: u64,
+    ) -> Self {
+        let lanes =
+            (0..options.lanes.max(1)).map(|_| Buffer::zeroed(model.n_parameters())).collect();
+        let mut backward = BackwardWeights::default();
+        backward.repack(&model);
+        Self { engine: engine.clone(), options, model, backward, lanes, moments, step }
+    }
+
+    /// Runs the rows forward and backward, adding to the gradients that the next
+    /// [`Self::optim_step`] uses. On error nothing was added.
+    ///
+    /// Rows are divided among the lanes by length; inside a lane they run in micro-batches, packed
+    /// without padding. Equal rows in equal order give equal bytes on any number of threads.
+    pub fn forward_backward(
+        &mut self,
+        rows: &[TrainRow],
+        loss: &dyn TokenLoss,
+    ) -> Result<BatchReport, RowError> {
+        check_rows(self.model.config(), rows)?;
+        let order = lanes(rows, self.lanes.len());
+        let Self { engine, options, model, backward, lanes, .. } = self;
+        let (engine, model, backward) = (&*engine, &**model, &*backward);
+        let work = lanes.par_iter_mut().zip(&order);
+        let results: Vec<Vec<pass::PackResult>> = engine.run(|| {
+            work.with_max_len(1)
+                .map(|(gradients, lane)| {
+                    let run = |indices: &[usize]| {
+                        engine.with_workspace(|workspace| {
+                            workspace.pack.clear();
+                            for &index in indices {
+                                workspace.pack.push(index, rows[index]);
+                            }
+                            let training = Training { loss, packed: backward, gradients };
+                            pass::run(model, workspace, Some(training))
+                        })
+                    };
+                    micro_batches(rows, lane, options.micro_batch_tokens).map(run).collect()
+                })
+                .collect()
+        });
+        let mut report =
+            BatchReport { scores: vec![RowScores::default(); rows.len()], loss: 0.0 };
+        let mut losses = vec![0.0; rows.len()];
+        for (index, scores, loss) in results.into_iter().flatten().flat_map(|pack| pack.rows) {
+            report.scores[index] = scores;
+            losses[index] = loss;
+        }
+        report.loss = losses.iter().sum();
+        Ok(report)
+    }
+
+    /// Applies the accumulated gradients and clears them.
+    ///
+    /// The published model is changed in place unless someone still holds it; then it is copied
+    /// first. A gradient norm that is not finite changes nothing but is reported.
+    pub fn optim_step(&mut self, adam: &AdamW) -> StepReport {
+        let grad_norm = self.reduce_gradients();
+        let applied = grad_norm.is_finite();
+        if applied {
+            self.step += 1;
+            self.apply(adam, grad_norm);
+        }
+        self.zero_gradients();
+        StepReport { grad_norm, applied, step: self.step }
+    }
+
+    /// Forgets the accumulated gradients.
+    pub fn zero_gradients(&mut self) {
+        let lanes = &mut self.lanes;
+        self.engine.run(|| {
+            for lane in lanes {
+                lane.par_chunks_mut(CHUNK).for_each(|part| part.fill(0.0));
+            }
+        });
+    }
+
+    /// The current weights, shared: the next [`Self::optim_step`] copies them only if the caller
+    /// still holds them then.
+    pub fn publish(&self) -> Arc<Model> {
+        Arc::clone(&self.model)
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Optimizer steps applied so far.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// The accumulated gradients as they stand, under Hugging Face names with shapes, row-major.
+    pub fn gradients(&mut self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
+        self.reduce_gradients();
+        named(self.model.layout(), &self.lanes[0])
+    }
+
+    /// Writes `config.json`, `model.safetensors` and `optimizer.safetensors` into `directory`.
+    /// Accumulated gradients are not kept: save after a step.
+    pub fn save(&self, directory: &Path) -> Result<(), ModelError> {
+        self.model.save(directory)?;
+        checkpoint::write_tensors(
+            &directory.join("optimizer.safetensors"),
+            self.model.layout(),
+            &[("first_moment.", &self.moments.first), ("second_moment.", &self.moments.second)],
+            &[("step", self.step.to_string())],
+        )
+    }
+
+    /// Reads what [`Self::save`] wrote; training goes on with the same bytes as if never stopped.
+    pub fn load(
+        engine: &Engine,
+        directory: &Path,
+        options: LearnerOptions,
+    ) -> Result<Self, ModelError> {
+        let model = Model::load(directory)?;
+        let path = directory.join("optimizer.safetensors");
+        let prefixes = ["first_moment.", "second_moment."];
+        let (mut moments, metadata) = checkpoint::read_tensors(&path, model.layout(), &prefixes)?;
+        let step = metadata.get("step").and_then(|step| step.parse().ok());
+        let Some(step) = step else { return Err(ModelError::BadMetadata { path, key: "step" }) };
+        let (second, first) = (moments.pop(), moments.pop());
+        let moments =
+            Moments { first: first.unwrap_or_default(), second: second.unwrap_or_default() };
+        Ok(Self::with_moments(engine, Arc::new(model), options, moments, step))
+    }
+
+    /// Adds all lanes into the first, clears the others and returns the norm of the sum.
+    fn reduce_gradients(&mut self) -> f64 {
+        let Some((sum, others)) = self.lanes.split_first_mut() else { return 0.0 };
+        let squares: Vec<f64> = self.engine.run(|| {
+            let mut parts: Vec<_> = others.iter_mut().map(|lane| lane.chunks_mut(CHUNK)).collect();
+            let work: Vec<_> = sum
+                .chunks_mut(CHUNK)
+                .map(|sum| (sum, parts.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()))
+                .collect();
+            work.into_par_iter().map(|(sum, others)| reduce_chunk(sum, others)).collect()
+        });
+        squares.iter().sum::<f64>().sqrt()
+    }
+
+    fn apply(&mut self, adam: &AdamW, grad_norm: f64) {
+        let step = self.step.min(i32::MAX as u64) as i32;
+        let clip = if grad_norm > adam.max_grad_norm { adam.max_grad_norm / grad_norm } else { 1.0 };
+        let rate = f64::from(adam.learning_rate) / (1.0 - f64::from(adam.beta1).powi(step));
+        let update = Update {
+            beta1: adam.beta1,
+            beta2: adam.beta2,
+            epsilon: adam.epsilon,
+            rate: rate as f32,
+            root_correction: (1.0 / (1.0 - f64::from(adam.beta2).powi(step)).sqrt()) as f32,
+            keep: 1.0,
+            gradient_factor: clip as f32,
+        };
+        let decayed = Update { keep: 1.0 - adam.learning_rate * adam.weight_decay, ..update };
+        let model = Arc::make_mut(&mut self.model);
+        let layout = Arc::clone(model.layout());
+        let (mut weights, mut gradients) = (model.weights_mut(), &*self.lanes[0]);
+        let (mut first, mut second) = (&mut *self.moments.first, &mut *self.moments.second);
+        let mut work = Vec::new();
+        for tensor in &layout.tensors {
+            let update = if tensor.kind == TensorKind::Matrix { decayed } else { update };
+            let mut left = tensor.range.len();
+            while left > 0 {
+                let len = left.min(CHUNK);
+                left -= len;
+                let (g, m, v, w);
+                (g, gradients) = gradients.split_at(len);
+                (w, weights) = weights.split_at_mut(len);
+                (m, first) = first.split_at_mut(len);
+                (v, second) = second.split_at_mut(len);
+                work.push((update, g, w, m, v));
+            }
+        }
+        self.engine.run(|| {
+            work.into_par_iter().for_each(|(update, g, w, m, v)| adamw::update(update, g, w, m, v));
+        });
+        model.repack();
+        self.backward.repack(model);
+    }
+}
+
+/// Adds `others` to `sum` in order, clears them and returns the sum's Σ x², in double precision.
+fn reduce_chunk(sum: &mut [f32], others: Vec<&mut [f32]>) -> f64 {
+    for other in others {
+        for (sum, value) in sum.iter_mut().zip(other) {
+            *sum += *value;
+            *value = 0.0;
+        }
+    }
+    let mut squares = [0.0_f64; 8];
+    let (blocks, rest) = sum.as_chunks::<8>();
+    for block in blocks {
+        for lane in 0..8 {
+            squares[lane] += f64::from(block[lane]) * f64::from(block[lane]);
+        }
+    }
+    let rest: f64 = rest.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
+    squares.iter().sum::<f64>() + rest
+}

@@ -1,0 +1,156 @@
+//! A model: its configuration and its weights.
+
+use std::{path::Path, sync::Arc};
+
+use rand_chacha::rand_core::Rng;
+use record::Seed;
+
+use crate::{
+    ModelConfig, ModelError,
+    buffer::Buffer,
+    checkpoint,
+    kernels::linear::Packed,
+    layout::{Layout, TensorKind},
+};
+
+/// Immutable weights that samplers and trainers share through an [`Arc`].
+///
+/// Besides the weights it holds them packed for the forward products, so a clone costs about twice
+/// the size of the weights.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: ModelConfig,
+    layout: Arc<Layout>,
+    weights: Buffer,
+    layers: Vec<PackedLayer>,
+    head: Packed,
+}
+
+/// The matrices of one layer, ready for `x Wᵀ`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PackedLayer {
+    pub(crate) qkv: Packed,
+    pub(crate) output: Packed,
+    pub(crate) gate_up: Packed,
+    pub(crate) down: Packed,
+}
+
+impl Model {
+    /// Draws every matrix from a normal distribution of standard deviation
+    /// `config.initializer_range`, each tensor from its own stream; norms are ones, biases zeros.
+    pub fn random(config: ModelConfig, seed: Seed) -> Result<Self, ModelError> {
+        config.check()?;
+        let layout = Layout::new(&config);
+        let mut weights = Buffer::zeroed(layout.len);
+        for (index, tensor) in layout.tensors.iter().enumerate() {
+            let weights = &mut weights[tensor.range.clone()];
+            match tensor.kind {
+                TensorKind::Norm => weights.fill(1.0),
+                TensorKind::Bias => {}
+                TensorKind::Matrix => {
+                    let mut rng = seed.stream("weights", index as u64).rng();
+                    fill_normal(weights, config.initializer_range, &mut rng);
+                }
+            }
+        }
+        Ok(Self::from_parts(config, layout, weights))
+    }
+
+    /// Reads a Hugging Face directory: `config.json` and `model.safetensors`, F32 or BF16 (widened).
+    pub fn load(directory: &Path) -> Result<Self, ModelError> {
+        let config = ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
+        let layout = Layout::new(&config);
+        let weights = checkpoint::read_weights(&directory.join("model.safetensors"), &layout)?;
+        Ok(Self::from_parts(config, layout, weights))
+    }
+
+    /// Writes `config.json` and `model.safetensors` into `directory`, made if missing, so that
+    /// `transformers.AutoModelForCausalLM.from_pretrained` loads them. Each file appears whole or
+    /// not at all; a caller that wants both at once writes a fresh directory and renames it.
+    pub fn save(&self, directory: &Path) -> Result<(), ModelError> {
+        checkpoint::make_directory(directory)?;
+        let path = directory.join("model.safetensors");
+        checkpoint::write_tensors(&path, &self.layout, &[("", &self.weights)], &[])?;
+        checkpoint::write_json(&directory.join("config.json"), &self.config.to_json())
+    }
+
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Trained numbers; a tied embedding counts once.
+    pub fn n_parameters(&self) -> usize {
+        self.layout.len
+    }
+
+    /// Every tensor under its Hugging Face name, with its shape, row-major.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
+        named(&self.layout, &self.weights)
+    }
+
+    pub(crate) fn from_parts(config: ModelConfig, layout: Layout, weights: Buffer) -> Self {
+        let layers = vec![PackedLayer::default(); config.n_layers];
+        let layout = Arc::new(layout);
+        let mut model = Self { config, layout, weights, layers, head: Packed::default() };
+        model.repack();
+        model
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub(crate) fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// The weights, for an update; [`Self::repack`] must follow.
+    pub(crate) fn weights_mut(&mut self) -> &mut [f32] {
+        &mut self.weights
+    }
+
+    pub(crate) fn layer(&self, layer: usize) -> &PackedLayer {
+        &self.layers[layer]
+    }
+
+    /// `[hidden] → [vocabulary]`
+    pub(crate) fn head(&self) -> &Packed {
+        &self.head
+    }
+
+    /// Brings the packed matrices in line with the weights.
+    pub(crate) fn repack(&mut self) {
+        let (config, weights) = (&self.config, &self.weights);
+        let hidden = config.hidden_size;
+        for (packed, layer) in self.layers.iter_mut().zip(&self.layout.layers) {
+            let matrix = |range: &std::ops::Range<usize>| &weights[range.clone()];
+            packed.qkv.forward(matrix(&layer.qkv), config.qkv_width(), hidden);
+            packed.output.forward(matrix(&layer.output), hidden, config.heads_width());
+            let intermediate = config.intermediate_size;
+            packed.gate_up.forward(matrix(&layer.gate_up), 2 * intermediate, hidden);
+            packed.down.forward(matrix(&layer.down), hidden, intermediate);
+        }
+        self.head.forward(&weights[self.layout.head.clone()], config.vocab_size, hidden);
+    }
+}
+
+/// The tensors of a flat buffer under their names.
+pub(crate) fn named<'a>(
+    layout: &'a Layout,
+    flat: &'a [f32],
+) -> impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])> {
+    let tensors = layout.tensors.iter();
+    tensors.map(|t| (t.name.as_str(), t.shape.as_slice(), &flat[t.range.clone()]))
+}
+
+/// Normal variates by the method of Box and Muller.
+fn fill_normal(values: &mut [f32], deviation: f64, rng: &mut impl Rng) {
+    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    for pair in values.chunks_mut(2) {
+        let radius = (-2.0 * uniform().ln()).sqrt() * deviation;
+        let angle = std::f64::consts::TAU * uniform();
+        for (value, part) in pair.iter_mut().zip([angle.cos(), angle.sin()]) {
+            *value = (radius * part) as f32;
+        }
+    }
+}

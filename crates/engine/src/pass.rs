@@ -1,0 +1,265 @@
+//! A model over one pack on one thread: scores, and gradients when a loss is given.
+
+use std::ops::Range;
+
+use crate::{
+    Model, RowScores, TokenLoss,
+    batch::PackedRow,
+    block::{self, BackwardLayer, Layer},
+    kernels::{
+        gemm::Start,
+        head,
+        linear::{self, Packed},
+        rmsnorm,
+    },
+    workspace::Workspace,
+};
+
+/// The matrices of a model packed for `dy W`.
+#[derive(Debug, Default)]
+pub(crate) struct BackwardWeights {
+    layers: Vec<BackwardLayer>,
+    head: Packed,
+}
+
+/// What the rows of one pack came to.
+#[derive(Debug, Default)]
+pub(crate) struct PackResult {
+    /// Scores and, under a loss, the row's share of it, each with the row's index in the batch.
+    pub(crate) rows: Vec<(usize, RowScores, f64)>,
+}
+
+/// What makes a pass a training pass.
+pub(crate) struct Training<'a> {
+    pub(crate) loss: &'a dyn TokenLoss,
+    pub(crate) packed: &'a BackwardWeights,
+    /// Flat, all parameters; added to.
+    pub(crate) gradients: &'a mut [f32],
+}
+
+/// Floats of logits held at once. Rows that fit together share one product; a row that does not fit
+/// is cut, and its logits are computed a second time for the gradient.
+const LOGITS: usize = 1 << 17;
+
+impl BackwardWeights {
+    /// Packs the weights as they are now.
+    pub(crate) fn repack(&mut self, model: &Model) {
+        let (config, weights, layout) = (model.config(), model.weights(), model.layout());
+        let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
+        self.layers.resize_with(config.n_layers, BackwardLayer::default);
+        for (packed, layer) in self.layers.iter_mut().zip(&layout.layers) {
+            packed.qkv.backward(&weights[layer.qkv.clone()], config.qkv_width(), hidden);
+            packed.output.backward(&weights[layer.output.clone()], hidden, config.heads_width());
+            packed.gate_up.backward(&weights[layer.gate_up.clone()], 2 * intermediate, hidden);
+            packed.down.backward(&weights[layer.down.clone()], hidden, intermediate);
+        }
+        self.head.backward(&weights[layout.head.clone()], config.vocab_size, hidden);
+    }
+}
+
+/// Runs the pack in `workspace` and returns what its rows came to.
+pub(crate) fn run(
+    model: &Model,
+    workspace: &mut Workspace,
+    training: Option<Training>,
+) -> PackResult {
+    if workspace.pack.queries.is_empty() {
+        let rows = workspace.pack.rows.iter();
+        return PackResult {
+            rows: rows.map(|row| (row.index, RowScores::default(), 0.0)).collect(),
+        };
+    }
+    trunk(model, workspace, training.is_some(), |_, _| {});
+    match training {
+        None => score_rows(model, workspace, None),
+        Some(mut training) => {
+            let result = score_rows(model, workspace, Some(&mut training));
+            backward(model, workspace, training.packed, training.gradients);
+            result
+        }
+    }
+}
+
+/// Embeds the pack and runs all layers, leaving the normed output at the queries in `normed_last`.
+/// `after_projection` is given each layer's index and fused projections.
+pub(crate) fn trunk(
+    model: &Model,
+    workspace: &mut Workspace,
+    keep: bool,
+    mut after_projection: impl FnMut(usize, &Workspace),
+) {
+    let config = model.config();
+    let hidden = config.hidden_size;
+    let longest = workspace.pack.longest();
+    workspace.rope.prepare(config.head_dim, config.rope_theta, longest);
+    let known = workspace.scratch.all_positions.len();
+    workspace.scratch.all_positions.extend(known as u32..longest as u32);
+    let states = if keep { config.n_layers } else { 1 };
+    if workspace.layers.len() < states {
+        workspace.layers.resize_with(states, Default::default);
+    }
+    let embedding = &model.weights()[model.layout().embedding.clone()];
+    let input = workspace.layers[0].input.sized(workspace.pack.tokens.len() * hidden);
+    for (to, &token) in input.chunks_exact_mut(hidden).zip(&workspace.pack.tokens) {
+        to.copy_from_slice(&embedding[token as usize * hidden..][..hidden]);
+    }
+    for index in 0..config.n_layers {
+        let at = if keep { index } else { 0 };
+        let layer = Layer { model, index, pack: &workspace.pack, rope: &workspace.rope };
+        let (state, scratch) = (&mut workspace.layers[at], &mut workspace.scratch);
+        let mut next = std::mem::take(&mut scratch.next);
+        block::forward(layer, state, &mut next, scratch);
+        after_projection(index, workspace);
+        let place = if index + 1 == config.n_layers {
+            &mut workspace.last
+        } else {
+            &mut workspace.layers[if keep { index + 1 } else { 0 }].input
+        };
+        std::mem::swap(place, &mut next);
+        workspace.scratch.next = next;
+    }
+    rmsnorm::forward(
+        &workspace.last,
+        &model.weights()[model.layout().final_norm.clone()],
+        config.norm_epsilon,
+        workspace.last_scales.sized(workspace.pack.queries.len()),
+        workspace.normed_last.sized(workspace.pack.queries.len() * hidden),
+    );
+}
+
+/// Scores every query of the pack. In training also asks the loss for its coefficients, adds the
+/// gradient of the output projection and leaves that of `normed_last` in `d_normed`.
+fn score_rows(
+    model: &Model,
+    workspace: &mut Workspace,
+    mut training: Option<&mut Training>,
+) -> PackResult {
+    let config = model.config();
+    let chunk = (LOGITS / config.vocab_size).max(1);
+    let hidden = config.hidden_size;
+    let queries = workspace.pack.queries.len();
+    workspace.scratch.d_normed.set_len(queries * hidden);
+    workspace.scratch.scores.clear();
+    workspace.scratch.scores.resize(queries, Default::default());
+    workspace.scratch.d_logprobs.clear();
+    workspace.scratch.d_logprobs.resize(queries, 0.0);
+    workspace.scratch.d_entropies.clear();
+    workspace.scratch.d_entropies.resize(queries, 0.0);
+    let rows = std::mem::take(&mut workspace.pack.rows);
+    let mut result = PackResult::default();
+    let mut rest = rows.as_slice();
+    while let Some(first) = rest.first() {
+        let start = first.queries.start;
+        let fits = rest.iter().take_while(|row| row.queries.end - start <= chunk).count();
+        let (together, later) = rest.split_at(fits.max(1));
+        let end = together.last().map_or(start, |row| row.queries.end);
+        for at in (start..end).step_by(chunk) {
+            let part = at..end.min(at + chunk);
+            logits(model, workspace, part.clone());
+            let scratch = &mut workspace.scratch;
+            for (query, logits) in part.zip(scratch.logits.chunks_exact(config.vocab_size)) {
+                let target = workspace.pack.targets[query] as usize;
+                scratch.scores[query] = head::score(logits, target);
+            }
+        }
+        for row in together {
+            result.rows.push(finish_row(row, workspace, training.as_deref_mut()));
+        }
+        if let Some(training) = training.as_deref_mut() {
+            for at in (start..end).step_by(chunk) {
+                let part = at..end.min(at + chunk);
+                if end - start > chunk {
+                    logits(model, workspace, part.clone());
+                }
+                head_backward(model, workspace, part, training);
+            }
+        }
+        rest = later;
+    }
+    workspace.pack.rows = rows;
+    result
+}
+
+/// Fills `scratch.logits` for these queries.
+fn logits(model: &Model, workspace: &mut Workspace, queries: Range<usize>) {
+    let config = model.config();
+    let normed = &workspace.normed_last
+        [queries.start * config.hidden_size..queries.end * config.hidden_size];
+    let logits = workspace.scratch.logits.sized(queries.len() * config.vocab_size);
+    model.head().multiply(normed, Start::Zero, logits);
+}
+
+/// Collects a row's scores and, in training, asks the loss for its coefficients.
+fn finish_row(
+    row: &PackedRow,
+    workspace: &mut Workspace,
+    training: Option<&mut Training>,
+) -> (usize, RowScores, f64) {
+    let scratch = &mut workspace.scratch;
+    let scores = &scratch.scores[row.queries.clone()];
+    let scores = RowScores {
+        logprobs: scores.iter().map(|score| score.logprob).collect(),
+        entropies: scores.iter().map(|score| score.entropy).collect(),
+    };
+    let Some(training) = training else { return (row.index, scores, 0.0) };
+    let d_logprobs = &mut scratch.d_logprobs[row.queries.clone()];
+    let d_entropies = &mut scratch.d_entropies[row.queries.clone()];
+    let loss = training.loss.row(row.index, &scores, d_logprobs, d_entropies);
+    (row.index, scores, loss)
+}
+
+/// Through the output projection for these queries, whose logits are in `scratch.logits`.
+fn head_backward(
+    model: &Model,
+    workspace: &mut Workspace,
+    queries: Range<usize>,
+    training: &mut Training,
+) {
+    let (config, scratch) = (model.config(), &mut workspace.scratch);
+    let hidden = config.hidden_size;
+    for (query, logits) in
+        queries.clone().zip(scratch.logits.chunks_exact_mut(config.vocab_size))
+    {
+        let target = workspace.pack.targets[query] as usize;
+        let (d_logprob, d_entropy) = (scratch.d_logprobs[query], scratch.d_entropies[query]);
+        head::gradient(logits, target, scratch.scores[query], d_logprob, d_entropy);
+    }
+    let part = queries.start * hidden..queries.end * hidden;
+    let d_normed = &mut scratch.d_normed[part.clone()];
+    training.packed.head.multiply(&scratch.logits, Start::Zero, d_normed);
+    linear::weight_gradient(
+        &scratch.logits,
+        &workspace.normed_last[part],
+        hidden,
+        &mut training.gradients[model.layout().head.clone()],
+        &mut scratch.gradient,
+    );
+}
+
+/// From `d_normed` back through the final norm, all layers and the embedding.
+fn backward(
+    model: &Model,
+    workspace: &mut Workspace,
+    packed: &BackwardWeights,
+    gradients: &mut [f32],
+) {
+    let (layout, hidden) = (model.layout(), model.config().hidden_size);
+    let scratch = &mut workspace.scratch;
+    rmsnorm::backward(
+        &workspace.last,
+        &model.weights()[layout.final_norm.clone()],
+        &workspace.last_scales,
+        &scratch.d_normed,
+        scratch.d_stream.sized_zeroed(workspace.last.len()),
+        &mut gradients[layout.final_norm.clone()],
+    );
+    for (index, packed) in packed.layers.iter().enumerate().rev() {
+        let layer = Layer { model, index, pack: &workspace.pack, rope: &workspace.rope };
+        block::backward(layer, packed, &mut workspace.layers[index], gradients, scratch);
+    }
+    let d_embedding = &mut gradients[layout.embedding.clone()];
+    for (d_input, &token) in scratch.d_stream.chunks_exact(hidden).zip(&workspace.pack.tokens) {
+        let d_row = &mut d_embedding[token as usize * hidden..][..hidden];
+        d_row.iter_mut().zip(d_input).for_each(|(sum, value)| *sum += value);
+    }
+}

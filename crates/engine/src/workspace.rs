@@ -1,0 +1,69 @@
+//! Buffers of one pass over one pack, kept between passes.
+
+use crate::{
+    batch::Pack,
+    buffer::Buffer,
+    kernels::{
+        attention::AttentionScratch, head::LogitScore, linear::GradientScratch, rope::Rope,
+    },
+};
+
+/// What one thread needs to run a model forward and backward.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub(crate) pack: Pack,
+    pub(crate) rope: Rope,
+    /// One per layer when gradients follow, one for all otherwise.
+    pub(crate) layers: Vec<LayerState>,
+    /// Output of the last layer at the queries, `[queries, hidden]`.
+    pub(crate) last: Buffer,
+    pub(crate) last_scales: Buffer,
+    /// The same after the final norm.
+    pub(crate) normed_last: Buffer,
+    pub(crate) scratch: Scratch,
+}
+
+/// What a layer keeps for its backward pass. The rows after attention are all tokens, or in the
+/// last layer the queries alone.
+#[derive(Debug, Default)]
+pub(crate) struct LayerState {
+    /// Input, `[tokens, hidden]`.
+    pub(crate) input: Buffer,
+    pub(crate) attention_scales: Buffer,
+    /// `[tokens, qkv width]`
+    pub(crate) qkv: Buffer,
+    /// Attention output, `[rows, heads width]`.
+    pub(crate) attended: Buffer,
+    /// `[rows, heads]`
+    pub(crate) log_sums: Buffer,
+    /// Input plus attention, `[rows, hidden]`.
+    pub(crate) middle: Buffer,
+    pub(crate) mlp_scales: Buffer,
+    /// `[rows, 2 × intermediate]`
+    pub(crate) gate_up: Buffer,
+}
+
+/// Overwritten by every layer.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) attention: AttentionScratch,
+    pub(crate) gradient: GradientScratch,
+    /// A normed input, `[tokens, hidden]`.
+    pub(crate) normed: Buffer,
+    /// Inside of the MLP, `[rows, intermediate]`.
+    pub(crate) inner: Buffer,
+    pub(crate) next: Buffer,
+    /// Positions `0..` for layers that query every token.
+    pub(crate) all_positions: Vec<u32>,
+    /// `[chunk, vocabulary]`
+    pub(crate) logits: Buffer,
+    pub(crate) scores: Vec<LogitScore>,
+    /// Gradient of the residual stream.
+    pub(crate) d_stream: Buffer,
+    pub(crate) d_input: Buffer,
+    pub(crate) d_normed: Buffer,
+    pub(crate) d_attended: Buffer,
+    pub(crate) d_qkv: Buffer,
+    pub(crate) d_logprobs: Vec<f32>,
+    pub(crate) d_entropies: Vec<f32>,
+}

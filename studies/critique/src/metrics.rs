@@ -131,7 +131,10 @@ const SHARES: [(&str, Measure); 11] = [
     ("gate_fail_rate", |item| Some(!item.gate_ok)),
 ];
 
-const F1S: [(&str, fn(&Confusion) -> Option<f64>); 3] = [
+/// An F1 of a confusion; `None` when its class does not occur.
+type F1 = fn(&Confusion) -> Option<f64>;
+
+const F1S: [(&str, F1); 3] = [
     ("judgment_f1", Confusion::macro_f1),
     ("judgment_f1_correct", Confusion::f1_correct),
     ("judgment_f1_incorrect", Confusion::f1_incorrect),

@@ -50,9 +50,9 @@ impl Arguments {
                 satisfied,
             } => {
                 let mut list = items(index, rng);
-                if index % 2 == 0 {
+                if index.is_multiple_of(2) {
                     list.retain(|item| condition.holds(*item) == *satisfied);
-                    if index % 4 == 0 {
+                    if index.is_multiple_of(4) {
                         // One item near the border decides between neighbouring conditions.
                         let place = rng.random_range(0..=list.len());
                         list.insert(place, condition.border() + rng.random_range(-1..=1));

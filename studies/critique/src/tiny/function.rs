@@ -16,7 +16,8 @@ pub struct Function {
     pub family: Family,
     pub spec: String,
     pub statement: String,
-    /// Lines of Python with `{slot}` marks; a line whose slot is filled with nothing disappears.
+    /// Lines of Python with at most one `{slot}` mark each; a line that is filled with nothing
+    /// disappears.
     pub template: String,
     /// In the order in which the program shows them.
     pub slots: Vec<Slot>,
@@ -147,17 +148,24 @@ impl Function {
 
     /// The program with any fragments in its slots, in program order; an empty one drops its line.
     pub fn program_with(&self, fragments: &[&str]) -> String {
-        let mut lines = Vec::new();
-        for line in self.template.lines() {
-            let mut line = line.to_owned();
-            for (slot, fragment) in self.slots.iter().zip(fragments) {
-                line = line.replace(&format!("{{{}}}", slot.name), fragment);
+        let fragment = |name: &str| {
+            let slot = self.slots.iter().position(|slot| slot.name == name);
+            slot.and_then(|slot| fragments.get(slot))
+                .copied()
+                .unwrap_or_default()
+        };
+        let fill = |line: &str| match line.split_once('{').zip(line.split_once('}')) {
+            Some(((before, _), (to_name, after))) => {
+                format!("{before}{}{after}", fragment(&to_name[before.len() + 1..]))
             }
-            if !line.trim().is_empty() {
-                lines.push(line);
-            }
-        }
-        lines.join("\n")
+            None => line.to_owned(),
+        };
+        let lines = self
+            .template
+            .lines()
+            .map(fill)
+            .filter(|line| !line.trim().is_empty());
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -179,6 +187,12 @@ mod tests {
                 .collect();
             assert!(places.is_sorted(), "{function:?}");
             assert!(
+                function
+                    .template
+                    .lines()
+                    .all(|line| line.matches('{').count() <= 1)
+            );
+            assert!(
                 !function.reference().contains(['{', '}']),
                 "{}",
                 function.reference()
@@ -189,6 +203,11 @@ mod tests {
     #[test]
     fn fragments_of_a_slot_differ_and_name_no_backtick() {
         for function in sample_functions(40) {
+            // So that a wrong suggestion always finds a slot, whatever the others hold.
+            assert!(
+                function.slots.iter().any(|slot| slot.wrong.len() > 1),
+                "{function:?}"
+            );
             for slot in &function.slots {
                 assert!(!slot.wrong.is_empty(), "{function:?}");
                 for choice in 0..slot.n_choices() {

@@ -1,0 +1,416 @@
+//! Supervised rows: what the critic and the reviser learn from before reinforcement learning.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use record::Seed;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::critique::{Kind, write_critique};
+use super::draft::Draft;
+use super::function::{Choices, Function};
+
+/// How good the critiques are that the critic learns to write. Weights; they need not sum to 1.
+///
+/// The default is all good: it builds the skill. Weight on the other kinds makes an uneven critic, from
+/// which reinforcement learning brings the skill out again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CriticMix {
+    /// The right critique.
+    pub good: f64,
+    /// "Correct", also of wrong programs.
+    pub correct: f64,
+    /// A suggestion that helps nothing or breaks the program.
+    pub wrong_suggestion: f64,
+}
+
+impl Default for CriticMix {
+    fn default() -> Self {
+        Self {
+            good: 1.0,
+            correct: 0.0,
+            wrong_suggestion: 0.0,
+        }
+    }
+}
+
+/// What the reviser learns to follow: always the letter of the critique, never the statement.
+///
+/// The kinds are weights; they need not sum to 1. All but `good` and `wrong_suggestion` have the
+/// unchanged program as their target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReviserMix {
+    /// Share of rows whose program is scrambled. There the statement says nothing about what to
+    /// write, so only the critique can be followed.
+    pub scrambled: f64,
+    /// In a scrambled program, the chance that a slot is filled at random.
+    pub scrambled_slot: f64,
+    pub good: f64,
+    pub correct: f64,
+    pub wrong_suggestion: f64,
+    pub no_op: f64,
+    pub absent_fragment: f64,
+    pub malformed: f64,
+    pub truncated: f64,
+    pub empty: f64,
+}
+
+impl Default for ReviserMix {
+    fn default() -> Self {
+        Self {
+            scrambled: 0.5,
+            scrambled_slot: 0.5,
+            good: 0.3,
+            correct: 0.2,
+            wrong_suggestion: 0.22,
+            no_op: 0.07,
+            absent_fragment: 0.07,
+            malformed: 0.05,
+            truncated: 0.05,
+            empty: 0.04,
+        }
+    }
+}
+
+/// A mix that nothing can be drawn from.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum MixError {
+    #[error("`{name}` is {value}; a weight is a finite number of at least 0")]
+    Weight { name: &'static str, value: f64 },
+    #[error("`{name}` is {value}; a share lies between 0 and 1")]
+    Share { name: &'static str, value: f64 },
+    #[error("every kind of critique has weight 0; give at least one of them a weight")]
+    NoKind,
+    #[error("there are no drafts to make rows from")]
+    NoDrafts,
+}
+
+/// One example for the critic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CriticRow {
+    pub statement: String,
+    pub program: String,
+    pub critique: String,
+    pub kind: Kind,
+}
+
+/// One example for the reviser.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReviserRow {
+    pub statement: String,
+    pub program: String,
+    pub critique: String,
+    /// The program with the critique's edit made.
+    pub revision: String,
+    pub kind: Kind,
+    pub scrambled: bool,
+}
+
+/// An endless supply of critic rows; row `index` is the same whenever it is asked for. Every draft
+/// comes once in each pass of as many rows as there are drafts.
+#[derive(Clone, Debug)]
+pub struct CriticRows<'a> {
+    drafts: &'a [Draft],
+    kinds: Kinds,
+    seed: Seed,
+}
+
+impl<'a> CriticRows<'a> {
+    /// # Errors
+    /// A negative weight, no weight at all, no drafts.
+    pub fn new(drafts: &'a [Draft], mix: &CriticMix, seed: Seed) -> Result<Self, MixError> {
+        let kinds = Kinds::new([
+            ("good", Kind::Good, mix.good),
+            ("correct", Kind::Correct, mix.correct),
+            (
+                "wrong_suggestion",
+                Kind::WrongSuggestion,
+                mix.wrong_suggestion,
+            ),
+        ])?;
+        not_empty(drafts)?;
+        Ok(Self {
+            drafts,
+            kinds,
+            seed: seed.stream("critic-rows", 0),
+        })
+    }
+
+    pub fn row(&self, index: u64) -> CriticRow {
+        let Draft {
+            function, choices, ..
+        } = nth(self.drafts, self.seed, index);
+        let mut rng = self.seed.stream("row", index).rng();
+        let kind = self.kinds.draw(&mut rng);
+        CriticRow {
+            statement: function.statement.clone(),
+            program: function.program(choices),
+            critique: write_critique(function, choices, kind, &mut rng).text,
+            kind,
+        }
+    }
+}
+
+/// An endless supply of reviser rows, in the manner of [`CriticRows`].
+#[derive(Clone, Debug)]
+pub struct ReviserRows<'a> {
+    drafts: &'a [Draft],
+    kinds: Kinds,
+    scrambled: f64,
+    scrambled_slot: f64,
+    seed: Seed,
+}
+
+impl<'a> ReviserRows<'a> {
+    /// # Errors
+    /// A negative weight, no weight at all, a share outside of [0, 1], no drafts.
+    pub fn new(drafts: &'a [Draft], mix: &ReviserMix, seed: Seed) -> Result<Self, MixError> {
+        let kinds = Kinds::new([
+            ("good", Kind::Good, mix.good),
+            ("correct", Kind::Correct, mix.correct),
+            (
+                "wrong_suggestion",
+                Kind::WrongSuggestion,
+                mix.wrong_suggestion,
+            ),
+            ("no_op", Kind::NoOp, mix.no_op),
+            ("absent_fragment", Kind::AbsentFragment, mix.absent_fragment),
+            ("malformed", Kind::Malformed, mix.malformed),
+            ("truncated", Kind::Truncated, mix.truncated),
+            ("empty", Kind::Empty, mix.empty),
+        ])?;
+        not_empty(drafts)?;
+        Ok(Self {
+            drafts,
+            kinds,
+            scrambled: share("scrambled", mix.scrambled)?,
+            scrambled_slot: share("scrambled_slot", mix.scrambled_slot)?,
+            seed: seed.stream("reviser-rows", 0),
+        })
+    }
+
+    pub fn row(&self, index: u64) -> ReviserRow {
+        let draft = nth(self.drafts, self.seed, index);
+        let function = &draft.function;
+        let mut rng = self.seed.stream("row", index).rng();
+        let scrambled = rng.random_bool(self.scrambled);
+        let choices = if scrambled {
+            scramble(function, self.scrambled_slot, &mut rng)
+        } else {
+            draft.choices.clone()
+        };
+        let kind = self.kinds.draw(&mut rng);
+        let written = write_critique(function, &choices, kind, &mut rng);
+        ReviserRow {
+            statement: function.statement.clone(),
+            program: function.program(&choices),
+            critique: written.text,
+            revision: function.program(&written.choices),
+            kind,
+            scrambled,
+        }
+    }
+}
+
+/// Every slot right, or with chance `share` any of its fragments.
+fn scramble(function: &Function, share: f64, rng: &mut ChaCha8Rng) -> Choices {
+    let choice = |n: usize| {
+        if rng.random_bool(share) {
+            rng.random_range(0..n)
+        } else {
+            0
+        }
+    };
+    Choices(
+        function
+            .slots
+            .iter()
+            .map(|slot| slot.n_choices())
+            .map(choice)
+            .collect(),
+    )
+}
+
+/// Kinds of critiques and their weights.
+#[derive(Clone, Debug)]
+struct Kinds(Vec<(Kind, f64)>);
+
+impl Kinds {
+    fn new(weights: impl IntoIterator<Item = (&'static str, Kind, f64)>) -> Result<Self, MixError> {
+        let mut kinds = Vec::new();
+        for (name, kind, value) in weights {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(MixError::Weight { name, value });
+            }
+            if value > 0.0 {
+                kinds.push((kind, value));
+            }
+        }
+        if kinds.is_empty() {
+            Err(MixError::NoKind)
+        } else {
+            Ok(Self(kinds))
+        }
+    }
+
+    fn draw(&self, rng: &mut ChaCha8Rng) -> Kind {
+        let total: f64 = self.0.iter().map(|(_, weight)| weight).sum();
+        let mut left = rng.random_range(0.0..total);
+        for (kind, weight) in &self.0 {
+            if left < *weight {
+                return *kind;
+            }
+            left -= weight;
+        }
+        // Only rounding leads here; the list is never empty.
+        self.0[self.0.len() - 1].0
+    }
+}
+
+fn share(name: &'static str, value: f64) -> Result<f64, MixError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(MixError::Share { name, value })
+    }
+}
+
+fn not_empty(drafts: &[Draft]) -> Result<(), MixError> {
+    if drafts.is_empty() {
+        Err(MixError::NoDrafts)
+    } else {
+        Ok(())
+    }
+}
+
+/// The draft of row `index`: each pass over the drafts takes them in another order, by a step that
+/// shares no factor with their number.
+fn nth(drafts: &[Draft], seed: Seed, index: u64) -> &Draft {
+    let n = drafts.len() as u64;
+    let mut rng = seed.stream("pass", index / n).rng();
+    let start = rng.random_range(0..n);
+    let mut step = rng.random_range(0..n);
+    while gcd(step, n) != 1 {
+        step = (step + 1) % n.max(2);
+    }
+    let place = (u128::from(start) + u128::from(step) * u128::from(index % n)) % u128::from(n);
+    &drafts[place as usize]
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::tiny::{Split, drafts};
+
+    fn some(n: usize) -> Vec<Draft> {
+        drafts(Seed(1), Split::Train, 0.3).take(n).collect()
+    }
+
+    #[test]
+    fn each_pass_takes_every_draft_once_and_in_another_order() {
+        for n in [1, 2, 3, 12, 97] {
+            let drafts = some(n);
+            let pass = |p: u64| -> Vec<u64> {
+                let n = n as u64;
+                (p * n..(p + 1) * n)
+                    .map(|index| nth(&drafts, Seed(2), index).index)
+                    .collect()
+            };
+            let mut sorted = pass(0);
+            sorted.sort_unstable();
+            let mut all: Vec<u64> = drafts.iter().map(|draft| draft.index).collect();
+            all.sort_unstable();
+            assert_eq!(sorted, all);
+            if n > 10 {
+                assert_ne!(pass(0), pass(1));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_fixed_by_seed_and_index() {
+        let drafts = some(50);
+        let rows = ReviserRows::new(&drafts, &ReviserMix::default(), Seed(2)).unwrap();
+        let again = ReviserRows::new(&drafts, &ReviserMix::default(), Seed(2)).unwrap();
+        let other = ReviserRows::new(&drafts, &ReviserMix::default(), Seed(3)).unwrap();
+        assert_eq!(rows.row(17), again.row(17));
+        assert!((0..20).any(|index| rows.row(index) != other.row(index)));
+        let critic = CriticRows::new(&drafts, &CriticMix::default(), Seed(2)).unwrap();
+        assert!((0..50).all(|index| critic.row(index).kind == Kind::Good));
+    }
+
+    #[test]
+    fn shares_are_as_asked() {
+        let drafts = some(200);
+        let mix = ReviserMix::default();
+        let rows = ReviserRows::new(&drafts, &mix, Seed(2)).unwrap();
+        let mut kinds: BTreeMap<Kind, f64> = BTreeMap::new();
+        let mut scrambled = 0.0;
+        for index in 0..4_000 {
+            let row = rows.row(index);
+            *kinds.entry(row.kind).or_default() += 1.0 / 4_000.0;
+            scrambled += f64::from(row.scrambled) / 4_000.0;
+            if row.kind.changes_nothing() {
+                assert_eq!(row.program, row.revision);
+            }
+        }
+        assert!((scrambled - 0.5).abs() < 0.04);
+        for (kind, share) in [
+            (Kind::Good, 0.3),
+            (Kind::WrongSuggestion, 0.22),
+            (Kind::Empty, 0.04),
+        ] {
+            assert!(
+                (kinds[&kind] - share).abs() < 0.03,
+                "{kind:?} {}",
+                kinds[&kind]
+            );
+        }
+        assert_eq!(kinds.len(), Kind::ALL.len());
+    }
+
+    #[test]
+    fn impossible_mixes_are_refused() {
+        let drafts = some(3);
+        let critic = |mix| CriticRows::new(&drafts, &mix, Seed(0)).err();
+        let none = CriticMix {
+            good: 0.0,
+            ..CriticMix::default()
+        };
+        assert_eq!(critic(none), Some(MixError::NoKind));
+        let negative = CriticMix {
+            correct: -0.5,
+            ..CriticMix::default()
+        };
+        assert_eq!(
+            critic(negative),
+            Some(MixError::Weight {
+                name: "correct",
+                value: -0.5
+            })
+        );
+        let reviser = ReviserMix {
+            scrambled: 1.5,
+            ..ReviserMix::default()
+        };
+        assert_eq!(
+            ReviserRows::new(&drafts, &reviser, Seed(0)).err(),
+            Some(MixError::Share {
+                name: "scrambled",
+                value: 1.5
+            })
+        );
+        let no_drafts = CriticRows::new(&[], &CriticMix::default(), Seed(0)).err();
+        assert_eq!(no_drafts, Some(MixError::NoDrafts));
+        let unknown: Result<CriticMix, _> = serde_json::from_str(r#"{"god": 1.0}"#);
+        assert!(unknown.is_err());
+    }
+}

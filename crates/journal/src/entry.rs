@@ -11,7 +11,7 @@ pub type Metrics = BTreeMap<String, f64>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stamped {
     pub at: jiff::Timestamp,
-    /// Sizes of the line logs at this commit: what a resumed run cuts them to.
+    /// Sizes of the line logs at this commit.
     pub logs: LogSizes,
     pub entry: Entry,
 }

@@ -102,6 +102,14 @@ impl Log {
     }
 }
 
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Closing alone would leave the run locked for as long as a process forked meanwhile holds
+        // a copy of the descriptor. A failure leaves just that.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Finds the committed records of a whole file's bytes.
 ///
 /// # Errors

@@ -51,11 +51,10 @@ pub(crate) fn leftovers(root: &Path, replay: &Replay, unbacked: &[String]) -> Re
             .filter(|name| !present.contains(name.as_str()))
             .map(|name| format!("{}/{name}", checkpoint::DIRECTORY)),
     );
-    for directory in [".", "logs", "tasks"] {
-        let unfinished = names_in(&root.join(directory))?
-            .into_iter()
-            .filter(|name| name.ends_with(UNFINISHED));
-        found.extend(unfinished.map(|name| format!("{directory}/{name}")));
+    for prefix in ["", "logs/", "tasks/"] {
+        let names = names_in(&root.join(prefix))?.into_iter();
+        let unfinished = names.filter(|name| name.ends_with(UNFINISHED));
+        found.extend(unfinished.map(|name| format!("{prefix}{name}")));
     }
     found.sort();
     Ok(found)

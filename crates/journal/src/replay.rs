@@ -148,12 +148,25 @@ impl Replay {
         Summary::of(&self.entries)
     }
 
-    /// Sizes of the line logs at the last commit.
-    pub(crate) fn log_sizes(&self) -> LogSizes {
-        self.entries
-            .last()
-            .map(|stamped| stamped.logs)
-            .unwrap_or_default()
+    /// Sizes of the line logs when the last piece of work was closed, and the records since then.
+    ///
+    /// A checkpoint or a note may be committed in the middle of a step: the lines before it are of
+    /// work that a resumed run does again, so they do not count.
+    pub(crate) fn closed(&self) -> (LogSizes, &[Stamped]) {
+        let closes = |stamped: &Stamped| match stamped.entry {
+            Entry::RunStarted(_)
+            | Entry::Resumed(_)
+            | Entry::PhaseStarted(_)
+            | Entry::PhaseEnded(_)
+            | Entry::Step(_)
+            | Entry::Evaluation(_)
+            | Entry::Finished => true,
+            Entry::Checkpoint(_) | Entry::CheckpointRemoved { .. } | Entry::Note { .. } => false,
+        };
+        match self.entries.iter().rposition(closes) {
+            Some(index) => (self.entries[index].logs, &self.entries[index + 1..]),
+            None => (LogSizes::default(), &self.entries),
+        }
     }
 
     fn find<'a, T>(&'a self, pick: impl Fn(&'a Entry) -> Option<T>) -> Option<T> {

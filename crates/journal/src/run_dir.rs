@@ -357,14 +357,16 @@ impl RunDir {
         self.state().append(&self.root, Entry::Finished)
     }
 
-    /// Adds a line to `logs/events.jsonl`; it counts from the next commit on.
+    /// Adds a line to `logs/events.jsonl`; it stays if the step or evaluation that it is part of is
+    /// committed.
     pub fn event(&self, kind: &str, fields: Map<String, Value>) -> Result<()> {
         let mut state = self.state();
         let line = views::event(now(), state.name(), kind, fields);
         state.events.append(&line)
     }
 
-    /// Adds a line to `logs/test_runs.jsonl`; it counts from the next commit on.
+    /// Adds a line to `logs/test_runs.jsonl`; it stays if the step or evaluation that it is part of
+    /// is committed.
     pub fn test_run(&self, run: &TestRun) -> Result<()> {
         let mut state = self.state();
         let fields = match json!(run) {

@@ -23,13 +23,18 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Opens the files of a run whose log has been replayed, and brings the views up to it.
     pub(crate) fn open(root: &Path, log: Log, replay: Replay) -> Result<Self> {
-        let sizes = replay.log_sizes();
+        let (sizes, open_records) = replay.closed();
+        let mut events = LineFile::cut_to(root.join(EVENTS), sizes.events)?;
+        for stamped in open_records {
+            events.append(&views::event_of(run_name(&replay), stamped))?;
+        }
         let metrics = views::metrics_file(replay.all_steps());
         let state = Self {
             log,
             metrics: LineFile::rebuilt(root.join(METRICS), &metrics)?,
-            events: LineFile::cut_to(root.join(EVENTS), sizes.events)?,
+            events,
             test_runs: LineFile::cut_to(root.join(TEST_RUNS), sizes.test_runs)?,
             phases: BTreeMap::new(),
             replay,
@@ -77,6 +82,10 @@ impl State {
             .started()
             .map_or("", |started| started.name.as_str())
     }
+}
+
+fn run_name(replay: &Replay) -> &str {
+    replay.started().map_or("", |started| started.name.as_str())
 }
 
 /// The one place where the wall clock is read. Milliseconds, so that log lines stay short.

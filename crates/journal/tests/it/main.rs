@@ -1,0 +1,14 @@
+//! The run directory from outside: what survives which damage, and what is refused.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails by these"
+)]
+
+mod damage;
+mod fixture;
+mod kill;
+mod round_trip;
+mod views;
+mod writers;

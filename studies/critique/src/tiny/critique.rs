@@ -1,97 +1,131 @@
 //! Writing critiques of every quality, and telling what a critique is.
 
 use rand::RngExt;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::draft::Draft;
 use super::function::{Choices, Function};
-use super::wording::{Edit, Unreadable, assemble, read, write};
+use super::wording::{
+    Edit, Suggestion, Unreadable, incomplete_suggestion, read, write, write_apart,
+};
 
 /// What a written critique is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Repairs a wrong slot, or finds that none is wrong.
+    /// Repairs every wrong slot, or finds that none is wrong.
     Good,
     /// Finds the program right, whatever it is.
     Correct,
-    /// Puts a wrong fragment into some slot.
+    /// Puts another wrong fragment into some slot.
     WrongSuggestion,
-    /// Wants what is already there.
+    /// Puts anything else into any slot, for better or worse.
+    Edit,
+    /// The same in two or three slots.
+    SeveralEdits,
+    /// Replaces a fragment by itself.
     NoOp,
-    /// Quotes a fragment that is not there, and wants another instead.
+    /// Replaces a fragment that is not there.
     AbsentFragment,
-    /// Lacks a part, or contradicts itself.
+    /// Lacks a part, or has nothing of the form at all.
     Malformed,
-    /// One of the first three, cut off at any character.
+    /// A suggestion judged "Correct", or no suggestion judged "Incorrect".
+    Contradiction,
+    /// An edit, cut off at any character.
     Truncated,
     Empty,
 }
 
 impl Kind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Good,
         Self::Correct,
         Self::WrongSuggestion,
+        Self::Edit,
+        Self::SeveralEdits,
         Self::NoOp,
         Self::AbsentFragment,
         Self::Malformed,
+        Self::Contradiction,
         Self::Truncated,
         Self::Empty,
     ];
 
     /// Whether the program stays as it is under every critique of this kind.
     pub fn changes_nothing(self) -> bool {
-        !matches!(self, Self::Good | Self::WrongSuggestion)
+        !matches!(
+            self,
+            Self::Good | Self::WrongSuggestion | Self::Edit | Self::SeveralEdits
+        )
     }
 }
 
-/// A critique, and what the program becomes when it is followed to the letter.
+/// A critique, and what the program becomes when it is followed to the letter: the program as it was
+/// when there is nothing to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub text: String,
-    /// The slots after the edit; those before it when there is nothing to follow.
-    pub choices: Choices,
+    pub program: String,
 }
 
 /// Writes a critique of the program that `choices` makes.
+///
+/// Edits stay within the function's own fragments, unless there is a `stranger`: then one edit in five
+/// brings a constant or a fragment that the slot never has, from the other function if need be.
 pub fn write_critique(
     function: &Function,
     choices: &Choices,
+    stranger: Option<&Function>,
     kind: Kind,
     rng: &mut ChaCha8Rng,
 ) -> Written {
-    let program = Program { function, choices };
+    let subject = Subject {
+        function,
+        choices,
+        held: function.fragments(choices),
+        stranger,
+    };
     match kind {
-        Kind::Good => {
-            let wrong: Vec<usize> = choices.wrong_slots().collect();
-            if wrong.is_empty() {
-                return program.found_right();
-            }
-            program.edited(wrong[rng.random_range(0..wrong.len())], 0)
+        Kind::Good => subject.repaired(),
+        Kind::Correct => subject.found_right(),
+        Kind::WrongSuggestion => subject.spoiled(rng),
+        Kind::Edit => subject.edited_at(1, rng),
+        Kind::SeveralEdits => {
+            let n = rng.random_range(2..=3);
+            subject.edited_at(n, rng)
         }
-        Kind::Correct => program.found_right(),
-        Kind::WrongSuggestion => program.wrongly_edited(rng),
         Kind::NoOp => {
-            let slot = rng.random_range(0..function.slots.len());
-            let text = program.edited(slot, choices.0[slot]).text;
-            program.unchanged(text)
+            let slot = subject.any_slot(rng);
+            let edit = Edit {
+                slot,
+                wanted: subject.held[slot],
+            };
+            subject.unchanged(write(&subject.held, &[edit]))
         }
-        Kind::AbsentFragment => program.misquoted(rng),
-        Kind::Malformed => program.malformed(rng),
+        Kind::AbsentFragment => subject.misquoted(rng),
+        Kind::Malformed => subject.malformed(rng),
+        Kind::Contradiction => {
+            let text = if rng.random_range(0..10u32) < 6 {
+                subject
+                    .edited_at(1, rng)
+                    .text
+                    .replace("judgment: Incorrect", "judgment: Correct")
+            } else {
+                subject
+                    .found_right()
+                    .text
+                    .replace("judgment: Correct", "judgment: Incorrect")
+            };
+            subject.unchanged(text)
+        }
         Kind::Truncated => {
-            let kinds = [Kind::Good, Kind::Correct, Kind::WrongSuggestion];
-            let whole = write_critique(
-                function,
-                choices,
-                kinds[rng.random_range(0..kinds.len())],
-                rng,
-            );
-            let cut = rng.random_range(1..whole.text.len());
-            program.unchanged(whole.text[..cut].trim_end().to_owned())
+            let whole = subject.edited_at(1, rng).text;
+            let cut = rng.random_range(1..whole.len());
+            subject.unchanged(whole[..cut].trim_end().to_owned())
         }
-        Kind::Empty => program.unchanged(String::new()),
+        Kind::Empty => subject.unchanged(String::new()),
     }
 }
 
@@ -110,9 +144,13 @@ pub fn right_critique(draft: &Draft) -> String {
 pub enum Class {
     /// Letter for letter the right one.
     Exact,
+    /// Asks for the right edit, with a flaw in the analysis.
+    RightEdit,
+    /// Finds a right program right, with a flaw in the analysis.
+    RightJudgment,
     /// Finds a wrong program right.
     FalseCorrect,
-    /// Asks for an edit that can be followed, but not for the right one.
+    /// Asks for edits that can be followed, but not for the right one.
     OtherEdit,
     NoOp,
     AbsentFragment,
@@ -124,7 +162,19 @@ pub fn classify(draft: &Draft, text: &str) -> Class {
     if text == right_critique(draft) {
         return Class::Exact;
     }
+    let planted = draft.planted();
+    let right = planted.map(|planted| Edit {
+        slot: planted.slot,
+        wanted: planted.right,
+    });
     match read(text, &draft.function.fragments(&draft.choices)) {
+        Ok(edits) if edits.as_slice() == right.as_slice() => {
+            if right.is_some() {
+                Class::RightEdit
+            } else {
+                Class::RightJudgment
+            }
+        }
         Ok(edits) if edits.is_empty() => Class::FalseCorrect,
         Ok(_) => Class::OtherEdit,
         Err(Unreadable::NoOp) => Class::NoOp,
@@ -134,111 +184,209 @@ pub fn classify(draft: &Draft, text: &str) -> Class {
 }
 
 /// A program under criticism.
-#[derive(Clone, Copy)]
-struct Program<'a> {
+struct Subject<'a> {
     function: &'a Function,
     choices: &'a Choices,
+    held: Vec<&'a str>,
+    stranger: Option<&'a Function>,
 }
 
-impl Program<'_> {
-    fn unchanged(self, text: String) -> Written {
+impl<'a> Subject<'a> {
+    fn unchanged(&self, text: String) -> Written {
         Written {
             text,
-            choices: self.choices.clone(),
+            program: self.function.program_with(&self.held),
         }
     }
 
-    fn found_right(self) -> Written {
-        self.unchanged(write(&self.function.fragments(self.choices), &[]))
-    }
-
-    fn edited(self, slot: usize, choice: usize) -> Written {
-        let wanted = self.function.slots[slot].fragment(choice);
+    fn edited(&self, edits: &[Edit<'_>]) -> Written {
+        let mut held = self.held.clone();
+        for edit in edits {
+            held[edit.slot] = edit.wanted;
+        }
         Written {
-            text: write(
-                &self.function.fragments(self.choices),
-                &[Edit { slot, wanted }],
-            ),
-            choices: self.choices.with(slot, choice),
+            text: write(&self.held, edits),
+            program: self.function.program_with(&held),
         }
     }
 
-    fn any_slot(self, rng: &mut ChaCha8Rng) -> usize {
-        rng.random_range(0..self.function.slots.len())
+    fn found_right(&self) -> Written {
+        self.edited(&[])
     }
 
-    /// A choice of the slot other than `not`.
-    fn other_choice(self, slot: usize, not: usize, rng: &mut ChaCha8Rng) -> usize {
-        let choice = rng.random_range(0..self.function.slots[slot].n_choices() - 1);
-        if choice < not { choice } else { choice + 1 }
-    }
-
-    /// Four of ten edits of a wrong program hit a wrong slot, and put another wrong fragment there.
-    fn wrongly_edited(self, rng: &mut ChaCha8Rng) -> Written {
-        let room = |slot: usize| {
-            let others = self.function.slots[slot].wrong.len();
-            others > usize::from(self.choices.0[slot] != 0)
+    fn repaired(&self) -> Written {
+        let repair = |slot: usize| Edit {
+            slot,
+            wanted: &self.function.slots[slot].right,
         };
-        let wrong: Vec<usize> = self
-            .choices
-            .wrong_slots()
-            .filter(|slot| room(*slot))
-            .collect();
-        let open: Vec<usize> = (0..self.function.slots.len())
-            .filter(|slot| room(*slot))
-            .collect();
-        let from = if !wrong.is_empty() && rng.random_range(0..10u32) < 4 {
+        self.edited(&self.choices.wrong_slots().map(repair).collect::<Vec<_>>())
+    }
+
+    /// Four of ten suggestions about a wrong program concern a wrong slot.
+    fn spoiled(&self, rng: &mut ChaCha8Rng) -> Written {
+        let wrong_fragments = |slot: usize| -> Vec<&'a str> {
+            let wrong = self.function.slots[slot]
+                .wrong
+                .iter()
+                .map(|w| w.fragment.as_str());
             wrong
-        } else {
-            open
+                .filter(|fragment| *fragment != self.held[slot])
+                .collect()
         };
-        let slot = from[rng.random_range(0..from.len())];
-        let held = self.choices.0[slot];
-        let mut choices: Vec<usize> = (1..self.function.slots[slot].n_choices()).collect();
-        choices.retain(|choice| *choice != held);
-        self.edited(slot, choices[rng.random_range(0..choices.len())])
+        let open = |slot: &usize| !wrong_fragments(*slot).is_empty();
+        let wrong: Vec<usize> = self.choices.wrong_slots().filter(open).collect();
+        let all: Vec<usize> = (0..self.held.len()).filter(open).collect();
+        let hit = !wrong.is_empty() && rng.random_range(0..10u32) < 4;
+        let slot = *any(if hit { &wrong } else { &all }, rng);
+        let wanted = *any(&wrong_fragments(slot), rng);
+        self.edited(&[Edit { slot, wanted }])
     }
 
-    fn misquoted(self, rng: &mut ChaCha8Rng) -> Written {
+    fn edited_at(&self, n: usize, rng: &mut ChaCha8Rng) -> Written {
+        let mut slots: Vec<usize> = (0..self.held.len()).collect();
+        slots.shuffle(rng);
+        slots.truncate(n);
+        slots.sort_unstable();
+        let wanted: Vec<(usize, String)> = slots
+            .into_iter()
+            .map(|slot| (slot, self.wanted(slot, rng)))
+            .collect();
+        let edits: Vec<Edit<'_>> = wanted
+            .iter()
+            .map(|(slot, wanted)| Edit {
+                slot: *slot,
+                wanted,
+            })
+            .collect();
+        self.edited(&edits)
+    }
+
+    fn any_slot(&self, rng: &mut ChaCha8Rng) -> usize {
+        rng.random_range(0..self.held.len())
+    }
+
+    /// Something that the slot does not hold.
+    fn wanted(&self, slot: usize, rng: &mut ChaCha8Rng) -> String {
+        let strange = match (self.stranger, rng.random_range(0..10u32)) {
+            (Some(_), 0) => other_constant(self.any_fragment(self.function, slot, rng), rng),
+            (Some(stranger), 1) => {
+                let slot = rng.random_range(0..stranger.slots.len());
+                Some(self.any_fragment(stranger, slot, rng).to_owned())
+            }
+            _ => None,
+        };
+        let usable = strange.filter(|f| !f.is_empty() && f != self.held[slot]);
+        usable.unwrap_or_else(|| {
+            let slot_of = &self.function.slots[slot];
+            let others: Vec<&str> = (0..slot_of.n_choices())
+                .map(|choice| slot_of.fragment(choice))
+                .filter(|fragment| *fragment != self.held[slot])
+                .collect();
+            (*any(&others, rng)).to_owned()
+        })
+    }
+
+    fn any_fragment<'f>(&self, of: &'f Function, slot: usize, rng: &mut ChaCha8Rng) -> &'f str {
+        let slot = &of.slots[slot];
+        slot.fragment(rng.random_range(0..slot.n_choices()))
+    }
+
+    fn misquoted(&self, rng: &mut ChaCha8Rng) -> Written {
+        let program = self.function.program_with(&self.held);
+        let absent = |fragment: &String| !fragment.is_empty() && !program.contains(fragment);
         let slot = self.any_slot(rng);
-        let quoted = self.other_choice(slot, self.choices.0[slot], rng);
-        let wanted = self.other_choice(slot, quoted, rng);
-        let imagined = self.choices.with(slot, quoted);
-        let text = Program {
-            choices: &imagined,
-            ..self
+        let own = &self.function.slots[slot];
+        let mut quotes: Vec<String> = (0..own.n_choices())
+            .map(|choice| own.fragment(choice).to_owned())
+            .collect();
+        quotes.extend(other_constant(self.held[slot], rng));
+        if let Some(stranger) = self.stranger {
+            quotes.push(any(&stranger.slots, rng).right.clone());
         }
-        .edited(slot, wanted)
-        .text;
-        self.unchanged(text)
+        quotes.retain(absent);
+        if quotes.is_empty() {
+            // The slot's other fragments all occur elsewhere; no program holds this one.
+            quotes.push("pass".to_owned());
+        }
+        let instead_of = any(&quotes, rng);
+        let wanted = loop {
+            // Often the fragment that would repair the slot: it must not help.
+            let wanted = match rng.random_range(0..3u32) {
+                0 => own.right.clone(),
+                _ => self.wanted(slot, rng),
+            };
+            if wanted != *instead_of {
+                break wanted;
+            }
+        };
+        let suggestion = Suggestion {
+            wanted: &wanted,
+            instead_of,
+        };
+        self.unchanged(write_apart(&self.held, &[slot], &[suggestion]))
     }
 
-    fn malformed(self, rng: &mut ChaCha8Rng) -> Written {
-        let right = self.found_right().text;
+    fn malformed(&self, rng: &mut ChaCha8Rng) -> Written {
         let slot = self.any_slot(rng);
-        let choice = self.other_choice(slot, self.choices.0[slot], rng);
-        let edit = self.edited(slot, choice).text;
-        let wanted = self.function.slots[slot].fragment(choice);
-        let (analysis, suggestions) = (line(&edit, 0), line(&edit, 1));
+        let wanted = self.wanted(slot, rng);
+        let edit = self
+            .edited(&[Edit {
+                slot,
+                wanted: &wanted,
+            }])
+            .text;
+        let line = |index: usize| edit.lines().nth(index).unwrap_or_default();
         let text = match rng.random_range(0..8u32) {
-            // A part is missing.
-            0 => format!("{analysis}\n{suggestions}"),
-            1 => format!("{analysis}\n{}", line(&edit, 2)),
-            2 => format!("{suggestions}\n{}", line(&edit, 2)),
-            3 => line(&edit, rng.random_range(0..3)).to_owned(),
-            // The parts contradict each other.
-            4 => format!("{analysis}\n{suggestions}\n{}", line(&right, 2)),
-            5 => format!("{analysis}\n{}\n{}", line(&right, 1), line(&edit, 2)),
-            6 => format!("{}\n{suggestions}\n{}", line(&right, 0), line(&edit, 2)),
-            // No walk at all.
-            _ => assemble(&format!("use `{wanted}`"), "none", "Incorrect"),
+            0 => format!("{}\n{}", line(0), line(1)),
+            1 => format!("{}\n{}", line(0), line(2)),
+            2 => line(rng.random_range(0..3)).to_owned(),
+            3 => format!(
+                "{}\n{}\n{}",
+                line(0),
+                incomplete_suggestion(Some(&wanted)),
+                line(2)
+            ),
+            4 => format!("{}\n{}\n{}", line(0), incomplete_suggestion(None), line(2)),
+            5 => {
+                let mut words: Vec<&str> = edit.split_whitespace().collect();
+                words.shuffle(rng);
+                words.join(" ")
+            }
+            _ => (*any(&CHATTER, rng)).to_owned(),
         };
         self.unchanged(text)
     }
 }
 
-fn line(text: &str, index: usize) -> &str {
-    text.lines().nth(index).unwrap_or_default()
+/// Texts that say nothing that could be followed.
+const CHATTER: [&str; 8] = [
+    "There is a mistake somewhere.",
+    "All good.",
+    "Please repair it.",
+    "Do what the statement asks.",
+    "Overall judgment: Incorrect",
+    "Overall judgment: Correct",
+    "Analysis: it does something else.\nImprovement suggestions: do the right thing.\n\
+     Overall judgment: Incorrect",
+    "Improvement suggestions: repair the line that is wrong.\nOverall judgment: Incorrect",
+];
+
+/// The fragment with one digit replaced; `None` without digits.
+fn other_constant(fragment: &str, rng: &mut ChaCha8Rng) -> Option<String> {
+    let digits: Vec<(usize, char)> = fragment
+        .char_indices()
+        .filter(|(_, c)| c.is_ascii_digit())
+        .collect();
+    if digits.is_empty() {
+        return None;
+    }
+    let (place, old) = *any(&digits, rng);
+    let new = (b'0' + rng.random_range(0..10u8)) as char;
+    (new != old).then(|| format!("{}{new}{}", &fragment[..place], &fragment[place + 1..]))
+}
+
+fn any<'a, T>(from: &'a [T], rng: &mut ChaCha8Rng) -> &'a T {
+    &from[rng.random_range(0..from.len())]
 }
 
 #[cfg(test)]
@@ -249,15 +397,19 @@ mod tests {
     use crate::format::{Gate, Judgment, read_critique};
     use crate::tiny::{Split, drafts};
 
-    fn written(kind: Kind) -> Vec<(Draft, Written)> {
-        drafts(Seed(5), Split::Train, 0.3)
-            .take(400)
-            .map(|draft| {
+    fn written(kind: Kind, strange: bool) -> Vec<(Draft, Written)> {
+        let drafts: Vec<Draft> = drafts(Seed(5), Split::Train, 0.3).take(400).collect();
+        let strangers = drafts.iter().map(|draft| &draft.function).cycle().skip(1);
+        let written: Vec<Written> = drafts
+            .iter()
+            .zip(strangers)
+            .map(|(draft, stranger)| {
                 let mut rng = Seed(6).stream("written", draft.index).rng();
-                let written = write_critique(&draft.function, &draft.choices, kind, &mut rng);
-                (draft, written)
+                let stranger = strange.then_some(stranger);
+                write_critique(&draft.function, &draft.choices, stranger, kind, &mut rng)
             })
-            .collect()
+            .collect();
+        drafts.into_iter().zip(written).collect()
     }
 
     /// Follows a critique by reading it, independently of how it was written.
@@ -272,50 +424,44 @@ mod tests {
     #[test]
     fn reading_a_critique_gives_the_program_that_writing_it_promised() {
         for kind in Kind::ALL {
-            for (draft, written) in written(kind) {
-                let promised = draft.function.program(&written.choices);
+            for (draft, written) in written(kind, true) {
+                assert_eq!(followed(&draft, &written.text), written.program, "{kind:?}");
                 assert_eq!(
-                    followed(&draft, &written.text),
-                    promised,
+                    written.program == draft.program(),
+                    kind.changes_nothing() || (kind == Kind::Good && draft.planted().is_none()),
                     "{kind:?}: {}",
                     written.text
                 );
-                if kind.changes_nothing() {
-                    assert_eq!(promised, draft.program());
-                }
             }
         }
     }
 
     #[test]
     fn a_good_critique_repairs_and_a_wrong_suggestion_never_does() {
-        for (draft, written) in written(Kind::Good) {
+        for (draft, written) in written(Kind::Good, false) {
             assert_eq!(written.text, right_critique(&draft));
-            assert_eq!(
-                draft.function.program(&written.choices),
-                draft.function.reference()
-            );
+            assert_eq!(written.program, draft.function.reference());
         }
-        for (draft, written) in written(Kind::WrongSuggestion) {
-            let program = draft.function.program(&written.choices);
-            assert_ne!(program, draft.program());
-            assert_ne!(program, draft.function.reference());
+        for (draft, written) in written(Kind::WrongSuggestion, false) {
+            assert_ne!(written.program, draft.function.reference());
         }
     }
 
     #[test]
     fn classes_are_told_apart() {
         let expected = [
+            (Kind::Good, Class::Exact),
+            (Kind::WrongSuggestion, Class::OtherEdit),
+            (Kind::SeveralEdits, Class::OtherEdit),
             (Kind::NoOp, Class::NoOp),
             (Kind::AbsentFragment, Class::AbsentFragment),
-            (Kind::WrongSuggestion, Class::OtherEdit),
             (Kind::Malformed, Class::Malformed),
+            (Kind::Contradiction, Class::Malformed),
             (Kind::Truncated, Class::Malformed),
             (Kind::Empty, Class::Malformed),
-            (Kind::Good, Class::Exact),
         ];
         for (kind, class) in expected {
-            for (draft, written) in written(kind) {
+            for (draft, written) in written(kind, true) {
                 assert_eq!(
                     classify(&draft, &written.text),
                     class,
@@ -324,21 +470,34 @@ mod tests {
                 );
             }
         }
-        for (draft, written) in written(Kind::Correct) {
-            let class = if draft.planted().is_none() {
+        for (draft, written) in written(Kind::Correct, false) {
+            let right = draft.planted().is_none();
+            let class = if right {
                 Class::Exact
             } else {
                 Class::FalseCorrect
             };
             assert_eq!(classify(&draft, &written.text), class);
         }
+        for (draft, written) in written(Kind::Good, false) {
+            let careless = written.text.replacen(" ok", " fine", 1);
+            let class = if draft.planted().is_some() {
+                Class::RightEdit
+            } else {
+                Class::RightJudgment
+            };
+            if careless != written.text {
+                assert_eq!(classify(&draft, &careless), class, "{careless}");
+            }
+        }
     }
 
     #[test]
-    fn whole_critiques_pass_the_strict_gate_and_broken_ones_mostly_do_not() {
-        for (draft, written) in written(Kind::Good) {
+    fn the_strict_gate_passes_whole_critiques_and_no_truncated_one() {
+        for (draft, written) in written(Kind::Good, false) {
             let reading = read_critique(&written.text, Gate::Strict);
-            let truth = if draft.planted().is_some() {
+            let wrong = draft.planted().is_some();
+            let truth = if wrong {
                 Judgment::Incorrect
             } else {
                 Judgment::Correct
@@ -346,7 +505,7 @@ mod tests {
             assert_eq!(reading.judgment, Some(truth));
             assert!(reading.parts.is_some());
         }
-        for (_, written) in written(Kind::Truncated) {
+        for (_, written) in written(Kind::Truncated, true) {
             assert_eq!(read_critique(&written.text, Gate::Strict).judgment, None);
         }
     }

@@ -24,8 +24,8 @@
 //! The right critique walks the slots in program order (an absent line is `nothing`):
 //!
 //! ```text
-//! Analysis: `s = 1` ok, `x < 8` want `x > 8`, `s *= x` ok, `return s` ok
-//! Improvement suggestions: use `x > 8`.
+//! Analysis: `s = 1` ok, `x < 8` wrong, `s *= x` ok, `return s` ok
+//! Improvement suggestions: use `x > 8` instead of `x < 8`.
 //! Overall judgment: Incorrect
 //! ```
 //!
@@ -99,8 +99,8 @@ mod tests {
         );
         assert_eq!(
             right_critique(&draft),
-            "Analysis: `s = 1` ok, `x < 8` want `x > 8`, `s *= x` ok, `return s` ok\n\
-             Improvement suggestions: use `x > 8`.\nOverall judgment: Incorrect"
+            "Analysis: `s = 1` ok, `x < 8` wrong, `s *= x` ok, `return s` ok\n\
+             Improvement suggestions: use `x > 8` instead of `x < 8`.\nOverall judgment: Incorrect"
         );
     }
 }

@@ -8,15 +8,21 @@ use thiserror::Error;
 
 use super::critique::{Kind, write_critique};
 use super::draft::Draft;
-use super::function::{Choices, Function};
+use super::function::Choices;
 
-/// How good the critiques are that the critic learns to write. Weights; they need not sum to 1.
+/// How good the critiques are that the critic learns to write. Kinds are weights; they need not sum
+/// to 1.
 ///
 /// The default is all good: it builds the skill. Weight on the other kinds makes an uneven critic, from
 /// which reinforcement learning brings the skill out again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticMix {
+    /// Share of rows whose program is scrambled: several slots may be wrong, and a good critique
+    /// names them all.
+    pub scrambled: f64,
+    /// In a scrambled program, the chance that a slot holds any of its fragments.
+    pub scrambled_slot: f64,
     /// The right critique.
     pub good: f64,
     /// "Correct", also of wrong programs.
@@ -28,6 +34,8 @@ pub struct CriticMix {
 impl Default for CriticMix {
     fn default() -> Self {
         Self {
+            scrambled: 0.0,
+            scrambled_slot: 0.4,
             good: 1.0,
             correct: 0.0,
             wrong_suggestion: 0.0,
@@ -37,22 +45,27 @@ impl Default for CriticMix {
 
 /// What the reviser learns to follow: always the letter of the critique, never the statement.
 ///
-/// The kinds are weights; they need not sum to 1. All but `good` and `wrong_suggestion` have the
-/// unchanged program as their target.
+/// The kinds are weights; they need not sum to 1. All but the edits, `good` and `wrong_suggestion`
+/// have the unchanged program as their target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReviserMix {
     /// Share of rows whose program is scrambled. There the statement says nothing about what to
     /// write, so only the critique can be followed.
     pub scrambled: f64,
-    /// In a scrambled program, the chance that a slot is filled at random.
+    /// In a scrambled program, the chance that a slot holds any of its fragments.
     pub scrambled_slot: f64,
+    /// Share of rows whose statement asks for another function.
+    pub foreign_statement: f64,
     pub good: f64,
     pub correct: f64,
     pub wrong_suggestion: f64,
+    pub edit: f64,
+    pub several_edits: f64,
     pub no_op: f64,
     pub absent_fragment: f64,
     pub malformed: f64,
+    pub contradiction: f64,
     pub truncated: f64,
     pub empty: f64,
 }
@@ -60,16 +73,20 @@ pub struct ReviserMix {
 impl Default for ReviserMix {
     fn default() -> Self {
         Self {
-            scrambled: 0.5,
-            scrambled_slot: 0.5,
-            good: 0.3,
-            correct: 0.2,
-            wrong_suggestion: 0.22,
-            no_op: 0.07,
-            absent_fragment: 0.07,
-            malformed: 0.05,
+            scrambled: 1.0,
+            scrambled_slot: 1.0,
+            foreign_statement: 0.3,
+            good: 0.0,
+            correct: 0.11,
+            wrong_suggestion: 0.0,
+            edit: 0.45,
+            several_edits: 0.08,
+            no_op: 0.08,
+            absent_fragment: 0.09,
+            malformed: 0.08,
+            contradiction: 0.03,
             truncated: 0.05,
-            empty: 0.04,
+            empty: 0.03,
         }
     }
 }
@@ -114,12 +131,13 @@ pub struct ReviserRow {
 pub struct CriticRows<'a> {
     drafts: &'a [Draft],
     kinds: Kinds,
+    scramble: Scramble,
     seed: Seed,
 }
 
 impl<'a> CriticRows<'a> {
     /// # Errors
-    /// A negative weight, no weight at all, no drafts.
+    /// A negative weight, no weight at all, a share outside of [0, 1], no drafts.
     pub fn new(drafts: &'a [Draft], mix: &CriticMix, seed: Seed) -> Result<Self, MixError> {
         let kinds = Kinds::new([
             ("good", Kind::Good, mix.good),
@@ -134,20 +152,20 @@ impl<'a> CriticRows<'a> {
         Ok(Self {
             drafts,
             kinds,
+            scramble: Scramble::new(mix.scrambled, mix.scrambled_slot)?,
             seed: seed.stream("critic-rows", 0),
         })
     }
 
     pub fn row(&self, index: u64) -> CriticRow {
-        let Draft {
-            function, choices, ..
-        } = nth(self.drafts, self.seed, index);
+        let draft = nth(self.drafts, self.seed, index);
         let mut rng = self.seed.stream("row", index).rng();
+        let (choices, _) = self.scramble.draw(draft, &mut rng);
         let kind = self.kinds.draw(&mut rng);
         CriticRow {
-            statement: function.statement.clone(),
-            program: function.program(choices),
-            critique: write_critique(function, choices, kind, &mut rng).text,
+            statement: draft.function.statement.clone(),
+            program: draft.function.program(&choices),
+            critique: write_critique(&draft.function, &choices, None, kind, &mut rng).text,
             kind,
         }
     }
@@ -158,8 +176,8 @@ impl<'a> CriticRows<'a> {
 pub struct ReviserRows<'a> {
     drafts: &'a [Draft],
     kinds: Kinds,
-    scrambled: f64,
-    scrambled_slot: f64,
+    scramble: Scramble,
+    foreign_statement: f64,
     seed: Seed,
 }
 
@@ -175,9 +193,12 @@ impl<'a> ReviserRows<'a> {
                 Kind::WrongSuggestion,
                 mix.wrong_suggestion,
             ),
+            ("edit", Kind::Edit, mix.edit),
+            ("several_edits", Kind::SeveralEdits, mix.several_edits),
             ("no_op", Kind::NoOp, mix.no_op),
             ("absent_fragment", Kind::AbsentFragment, mix.absent_fragment),
             ("malformed", Kind::Malformed, mix.malformed),
+            ("contradiction", Kind::Contradiction, mix.contradiction),
             ("truncated", Kind::Truncated, mix.truncated),
             ("empty", Kind::Empty, mix.empty),
         ])?;
@@ -185,8 +206,8 @@ impl<'a> ReviserRows<'a> {
         Ok(Self {
             drafts,
             kinds,
-            scrambled: share("scrambled", mix.scrambled)?,
-            scrambled_slot: share("scrambled_slot", mix.scrambled_slot)?,
+            scramble: Scramble::new(mix.scrambled, mix.scrambled_slot)?,
+            foreign_statement: share("foreign_statement", mix.foreign_statement)?,
             seed: seed.stream("reviser-rows", 0),
         })
     }
@@ -195,42 +216,59 @@ impl<'a> ReviserRows<'a> {
         let draft = nth(self.drafts, self.seed, index);
         let function = &draft.function;
         let mut rng = self.seed.stream("row", index).rng();
-        let scrambled = rng.random_bool(self.scrambled);
-        let choices = if scrambled {
-            scramble(function, self.scrambled_slot, &mut rng)
+        let stranger = &self.drafts[rng.random_range(0..self.drafts.len())].function;
+        let asked = if rng.random_bool(self.foreign_statement) {
+            stranger
         } else {
-            draft.choices.clone()
+            function
         };
+        let (choices, scrambled) = self.scramble.draw(draft, &mut rng);
         let kind = self.kinds.draw(&mut rng);
-        let written = write_critique(function, &choices, kind, &mut rng);
+        let written = write_critique(function, &choices, Some(stranger), kind, &mut rng);
         ReviserRow {
-            statement: function.statement.clone(),
+            statement: asked.statement.clone(),
             program: function.program(&choices),
             critique: written.text,
-            revision: function.program(&written.choices),
+            revision: written.program,
             kind,
             scrambled,
         }
     }
 }
 
-/// Every slot right, or with chance `share` any of its fragments.
-fn scramble(function: &Function, share: f64, rng: &mut ChaCha8Rng) -> Choices {
-    let choice = |n: usize| {
-        if rng.random_bool(share) {
-            rng.random_range(0..n)
-        } else {
-            0
+/// How often and how much programs are scrambled.
+#[derive(Clone, Copy, Debug)]
+struct Scramble {
+    programs: f64,
+    slots: f64,
+}
+
+impl Scramble {
+    fn new(programs: f64, slots: f64) -> Result<Self, MixError> {
+        Ok(Self {
+            programs: share("scrambled", programs)?,
+            slots: share("scrambled_slot", slots)?,
+        })
+    }
+
+    /// The draft's own choices, or random ones; and whether they are random.
+    fn draw(self, draft: &Draft, rng: &mut ChaCha8Rng) -> (Choices, bool) {
+        if !rng.random_bool(self.programs) {
+            return (draft.choices.clone(), false);
         }
-    };
-    Choices(
-        function
-            .slots
-            .iter()
-            .map(|slot| slot.n_choices())
-            .map(choice)
-            .collect(),
-    )
+        let mut choice = |n: usize| {
+            if rng.random_bool(self.slots) {
+                rng.random_range(0..n)
+            } else {
+                0
+            }
+        };
+        let slots = draft.function.slots.iter();
+        (
+            Choices(slots.map(|slot| choice(slot.n_choices())).collect()),
+            true,
+        )
+    }
 }
 
 /// Kinds of critiques and their weights.
@@ -350,7 +388,13 @@ mod tests {
     #[test]
     fn shares_are_as_asked() {
         let drafts = some(200);
-        let mix = ReviserMix::default();
+        let mix = ReviserMix {
+            scrambled: 0.7,
+            good: 0.1,
+            wrong_suggestion: 0.1,
+            edit: 0.25,
+            ..ReviserMix::default()
+        };
         let rows = ReviserRows::new(&drafts, &mix, Seed(2)).unwrap();
         let mut kinds: BTreeMap<Kind, f64> = BTreeMap::new();
         let mut scrambled = 0.0;
@@ -362,12 +406,8 @@ mod tests {
                 assert_eq!(row.program, row.revision);
             }
         }
-        assert!((scrambled - 0.5).abs() < 0.04);
-        for (kind, share) in [
-            (Kind::Good, 0.3),
-            (Kind::WrongSuggestion, 0.22),
-            (Kind::Empty, 0.04),
-        ] {
+        assert!((scrambled - 0.7).abs() < 0.04);
+        for (kind, share) in [(Kind::Good, 0.1), (Kind::Edit, 0.25), (Kind::Empty, 0.03)] {
             assert!(
                 (kinds[&kind] - share).abs() < 0.03,
                 "{kind:?} {}",

@@ -1,1 +1,37 @@
 //! Policy: tokens in, tokens with log-probs out. Back ends: engine, scripted.
+
+mod error;
+mod scripted;
+
+use chat::Chat;
+use futures::future::BoxFuture;
+use record::{Completion, Sampling, Seed, TaskId, TokenId, WeightVersion};
+
+pub use error::PolicyError;
+pub use scripted::ScriptedPolicy;
+
+/// Who answers for a role. Requests are independent of each other: the answer to one depends on its
+/// own content and the weights alone, never on what else is being sampled.
+pub trait Policy: Send + Sync {
+    /// Samples one response. Dropping the future gives the request up.
+    fn sample<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<Completion, PolicyError>>;
+
+    /// The tokens of this policy: what prompts are rendered with and responses read with.
+    fn chat(&self) -> &Chat;
+
+    /// Weights that a request made now would be sampled from.
+    fn weights(&self) -> WeightVersion;
+}
+
+/// One wish for a response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub prompt: Vec<TokenId>,
+    pub sampling: Sampling,
+    /// Every draw for this response comes from here.
+    pub seed: Seed,
+    /// The study's name for who is asked.
+    pub role: String,
+    /// The task that the episode plays; says nothing to policies that are models.
+    pub task: TaskId,
+}

@@ -1,15 +1,12 @@
-//! Writing critiques of every quality, and telling what a critique is.
+//! Writing critiques of every quality.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::draft::Draft;
 use super::function::{Choices, Function};
-use super::wording::{
-    Edit, Suggestion, Unreadable, incomplete_suggestion, read, write, write_apart,
-};
+use super::wording::{Edit, Suggestion, incomplete_suggestion, write, write_apart};
 
 /// What a written critique is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,8 +69,10 @@ pub struct Written {
 
 /// Writes a critique of the program that `choices` makes.
 ///
-/// Edits stay within the function's own fragments, unless there is a `stranger`: then one edit in five
-/// brings a constant or a fragment that the slot never has, from the other function if need be.
+/// Edits stay within the function's own fragments and the analysis marks what they change, unless
+/// there is a `stranger`: then one edit in five brings a constant or a fragment that the slot never has,
+/// from the other function if need be, and one in twelve comes with an analysis that marks another
+/// slot.
 pub fn write_critique(
     function: &Function,
     choices: &Choices,
@@ -91,6 +90,9 @@ pub fn write_critique(
         Kind::Good => subject.repaired(),
         Kind::Correct => subject.found_right(),
         Kind::WrongSuggestion => subject.spoiled(rng),
+        Kind::Edit if stranger.is_some() && rng.random_range(0..12u32) == 0 => {
+            subject.carelessly_edited(rng)
+        }
         Kind::Edit => subject.edited_at(1, rng),
         Kind::SeveralEdits => {
             let n = rng.random_range(2..=3);
@@ -126,60 +128,6 @@ pub fn write_critique(
             subject.unchanged(whole[..cut].trim_end().to_owned())
         }
         Kind::Empty => subject.unchanged(String::new()),
-    }
-}
-
-/// The one critique of a draft that is exactly right.
-pub fn right_critique(draft: &Draft) -> String {
-    let edit = draft.planted().map(|planted| Edit {
-        slot: planted.slot,
-        wanted: planted.right,
-    });
-    write(&draft.function.fragments(&draft.choices), edit.as_slice())
-}
-
-/// What a sampled critique of a draft turns out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// Letter for letter the right one.
-    Exact,
-    /// Asks for the right edit, with a flaw in the analysis.
-    RightEdit,
-    /// Finds a right program right, with a flaw in the analysis.
-    RightJudgment,
-    /// Finds a wrong program right.
-    FalseCorrect,
-    /// Asks for edits that can be followed, but not for the right one.
-    OtherEdit,
-    NoOp,
-    AbsentFragment,
-    Malformed,
-}
-
-/// Classifies a critique of a draft.
-pub fn classify(draft: &Draft, text: &str) -> Class {
-    if text == right_critique(draft) {
-        return Class::Exact;
-    }
-    let planted = draft.planted();
-    let right = planted.map(|planted| Edit {
-        slot: planted.slot,
-        wanted: planted.right,
-    });
-    match read(text, &draft.function.fragments(&draft.choices)) {
-        Ok(edits) if edits.as_slice() == right.as_slice() => {
-            if right.is_some() {
-                Class::RightEdit
-            } else {
-                Class::RightJudgment
-            }
-        }
-        Ok(edits) if edits.is_empty() => Class::FalseCorrect,
-        Ok(_) => Class::OtherEdit,
-        Err(Unreadable::NoOp) => Class::NoOp,
-        Err(Unreadable::AbsentFragment) => Class::AbsentFragment,
-        Err(Unreadable::Malformed) => Class::Malformed,
     }
 }
 
@@ -259,6 +207,27 @@ impl<'a> Subject<'a> {
             })
             .collect();
         self.edited(&edits)
+    }
+
+    /// An edit whose analysis marks another slot, or the right one if that alone tells which of two
+    /// equal fragments is meant.
+    fn carelessly_edited(&self, rng: &mut ChaCha8Rng) -> Written {
+        let slot = self.any_slot(rng);
+        let instead_of = self.held[slot];
+        let clear = self.held.iter().filter(|held| **held == instead_of).count() == 1;
+        let marked = if clear { self.any_slot(rng) } else { slot };
+        let wanted = self.wanted(slot, rng);
+        let suggestion = Suggestion {
+            wanted: &wanted,
+            instead_of,
+        };
+        Written {
+            text: write_apart(&self.held, &[marked], &[suggestion]),
+            ..self.edited(&[Edit {
+                slot,
+                wanted: &wanted,
+            }])
+        }
     }
 
     fn any_slot(&self, rng: &mut ChaCha8Rng) -> usize {
@@ -390,123 +359,4 @@ fn any<'a, T>(from: &'a [T], rng: &mut ChaCha8Rng) -> &'a T {
 }
 
 #[cfg(test)]
-mod tests {
-    use record::Seed;
-
-    use super::*;
-    use crate::format::{Gate, Judgment, read_critique};
-    use crate::tiny::{Split, drafts};
-
-    fn written(kind: Kind, strange: bool) -> Vec<(Draft, Written)> {
-        let drafts: Vec<Draft> = drafts(Seed(5), Split::Train, 0.3).take(400).collect();
-        let strangers = drafts.iter().map(|draft| &draft.function).cycle().skip(1);
-        let written: Vec<Written> = drafts
-            .iter()
-            .zip(strangers)
-            .map(|(draft, stranger)| {
-                let mut rng = Seed(6).stream("written", draft.index).rng();
-                let stranger = strange.then_some(stranger);
-                write_critique(&draft.function, &draft.choices, stranger, kind, &mut rng)
-            })
-            .collect();
-        drafts.into_iter().zip(written).collect()
-    }
-
-    /// Follows a critique by reading it, independently of how it was written.
-    fn followed(draft: &Draft, text: &str) -> String {
-        let mut fragments = draft.function.fragments(&draft.choices);
-        for edit in read(text, &fragments).unwrap_or_default() {
-            fragments[edit.slot] = edit.wanted;
-        }
-        draft.function.program_with(&fragments)
-    }
-
-    #[test]
-    fn reading_a_critique_gives_the_program_that_writing_it_promised() {
-        for kind in Kind::ALL {
-            for (draft, written) in written(kind, true) {
-                assert_eq!(followed(&draft, &written.text), written.program, "{kind:?}");
-                assert_eq!(
-                    written.program == draft.program(),
-                    kind.changes_nothing() || (kind == Kind::Good && draft.planted().is_none()),
-                    "{kind:?}: {}",
-                    written.text
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_good_critique_repairs_and_a_wrong_suggestion_never_does() {
-        for (draft, written) in written(Kind::Good, false) {
-            assert_eq!(written.text, right_critique(&draft));
-            assert_eq!(written.program, draft.function.reference());
-        }
-        for (draft, written) in written(Kind::WrongSuggestion, false) {
-            assert_ne!(written.program, draft.function.reference());
-        }
-    }
-
-    #[test]
-    fn classes_are_told_apart() {
-        let expected = [
-            (Kind::Good, Class::Exact),
-            (Kind::WrongSuggestion, Class::OtherEdit),
-            (Kind::SeveralEdits, Class::OtherEdit),
-            (Kind::NoOp, Class::NoOp),
-            (Kind::AbsentFragment, Class::AbsentFragment),
-            (Kind::Malformed, Class::Malformed),
-            (Kind::Contradiction, Class::Malformed),
-            (Kind::Truncated, Class::Malformed),
-            (Kind::Empty, Class::Malformed),
-        ];
-        for (kind, class) in expected {
-            for (draft, written) in written(kind, true) {
-                assert_eq!(
-                    classify(&draft, &written.text),
-                    class,
-                    "{kind:?}: {}",
-                    written.text
-                );
-            }
-        }
-        for (draft, written) in written(Kind::Correct, false) {
-            let right = draft.planted().is_none();
-            let class = if right {
-                Class::Exact
-            } else {
-                Class::FalseCorrect
-            };
-            assert_eq!(classify(&draft, &written.text), class);
-        }
-        for (draft, written) in written(Kind::Good, false) {
-            let careless = written.text.replacen(" ok", " fine", 1);
-            let class = if draft.planted().is_some() {
-                Class::RightEdit
-            } else {
-                Class::RightJudgment
-            };
-            if careless != written.text {
-                assert_eq!(classify(&draft, &careless), class, "{careless}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_strict_gate_passes_whole_critiques_and_no_truncated_one() {
-        for (draft, written) in written(Kind::Good, false) {
-            let reading = read_critique(&written.text, Gate::Strict);
-            let wrong = draft.planted().is_some();
-            let truth = if wrong {
-                Judgment::Incorrect
-            } else {
-                Judgment::Correct
-            };
-            assert_eq!(reading.judgment, Some(truth));
-            assert!(reading.parts.is_some());
-        }
-        for (_, written) in written(Kind::Truncated, true) {
-            assert_eq!(read_critique(&written.text, Gate::Strict).judgment, None);
-        }
-    }
-}
+mod tests;

@@ -45,19 +45,23 @@
 //! of parts that training has seen, not new families.
 
 pub mod arguments;
+pub mod class;
 pub mod critique;
 pub mod draft;
 pub mod families;
 pub mod function;
+pub mod mix;
 pub mod rows;
 pub mod wording;
 
 pub use arguments::{Arguments, Call, Value};
-pub use critique::{Class, Kind, Written, classify, right_critique, write_critique};
+pub use class::{Class, classify, right_critique};
+pub use critique::{Kind, Written, write_critique};
 pub use draft::{Draft, Drafts, N_CALLS, Planted, Split, draft, drafts};
 pub use families::Family;
 pub use function::{Bug, Choices, Function, Slot, Wrong};
-pub use rows::{CriticMix, CriticRow, CriticRows, MixError, ReviserMix, ReviserRow, ReviserRows};
+pub use mix::{CriticMix, MixError, ReviserMix};
+pub use rows::{CriticRow, CriticRows, ReviserRow, ReviserRows};
 
 #[cfg(test)]
 mod tests {

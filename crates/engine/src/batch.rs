@@ -50,13 +50,12 @@ impl Pack {
         self.rows.push(PackedRow { index, tokens, queries });
     }
 
-    /// Adds a prompt of which only the last position is asked for.
-    pub(crate) fn push_prompt(&mut self, index: usize, prompt: &[u32]) {
-        let (tokens, queries) = (self.tokens.len(), self.queries.len());
-        self.tokens.extend(prompt);
-        self.queries.push(prompt.len().saturating_sub(1) as u32);
-        let (tokens, queries) = (tokens..self.tokens.len(), queries..self.queries.len());
-        self.rows.push(PackedRow { index, tokens, queries });
+    /// Adds a row of which only keys and values are wanted.
+    pub(crate) fn push_unscored(&mut self, index: usize, tokens: &[u32]) {
+        let (start, queries) = (self.tokens.len(), self.queries.len());
+        self.tokens.extend(tokens);
+        let row = PackedRow { index, tokens: start..self.tokens.len(), queries: queries..queries };
+        self.rows.push(row);
     }
 
     /// Tokens in the longest row.

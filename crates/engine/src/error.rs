@@ -44,12 +44,13 @@ pub enum RowError {
     TooLong { row: usize, tokens: usize, context: usize },
 }
 
-/// The thread pool could not be started.
+/// Threads could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start {threads} engine threads: {source}")]
-pub struct EngineError {
-    pub threads: usize,
-    pub source: rayon::ThreadPoolBuildError,
+pub enum EngineError {
+    #[error("cannot start {threads} engine threads: {source}")]
+    Pool { threads: usize, source: rayon::ThreadPoolBuildError },
+    #[error("cannot start the sampler's thread: {source}")]
+    Sampler { source: io::Error },
 }
 
 /// Why a sampling request has no completion.

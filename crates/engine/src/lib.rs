@@ -6,8 +6,11 @@
 mod batch;
 mod block;
 mod buffer;
+mod cache;
 mod checkpoint;
 mod config;
+mod decode;
+mod draw;
 mod error;
 mod kernels;
 mod layout;
@@ -15,6 +18,8 @@ mod learner;
 mod model;
 mod pass;
 mod pool;
+mod sampler;
+mod scheduler;
 mod score;
 #[cfg(test)]
 mod testing;
@@ -26,4 +31,5 @@ pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};
 pub use model::Model;
 pub use pool::Engine;
+pub use sampler::{Done, SampleRequest, Sampler, SamplerOptions};
 pub use token_loss::{RowScores, TokenLoss, TrainRow};

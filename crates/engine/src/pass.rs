@@ -263,3 +263,102 @@ fn backward(
         d_row.iter_mut().zip(d_input).for_each(|(sum, value)| *sum += value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ModelConfig, TrainRow, testing::noise};
+    use record::Seed;
+
+    /// Fixed random coefficients: the loss is linear in log-probabilities and entropies.
+    struct Linear;
+
+    impl TokenLoss for Linear {
+        fn row(
+            &self,
+            row: usize,
+            scores: &RowScores,
+            d_logprobs: &mut [f32],
+            d_entropies: &mut [f32],
+        ) -> f64 {
+            d_logprobs.copy_from_slice(&noise(scores.logprobs.len(), 50 + row as u64));
+            d_entropies.copy_from_slice(&noise(scores.logprobs.len(), 70 + row as u64));
+            let dot = |a: &[f32], b: &[f32]| -> f64 {
+                a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+            };
+            dot(d_logprobs, &scores.logprobs) + dot(d_entropies, &scores.entropies)
+        }
+    }
+
+    fn check_gradient(config: ModelConfig, lengths: &[usize], mask_every: usize) {
+        let mut model =
+            Model::random(ModelConfig { initializer_range: 0.2, ..config }, Seed(3)).unwrap();
+        let vocab_size = model.config().vocab_size;
+        let tokens: Vec<Vec<u32>> = lengths
+            .iter()
+            .map(|&len| noise(len, len as u64).iter().map(|x| x.to_bits() % vocab_size as u32))
+            .map(Iterator::collect)
+            .collect();
+        let mask: Vec<Vec<bool>> = lengths
+            .iter()
+            .map(|&len| (0..len).map(|at| at > 0 && at % mask_every == 0).collect())
+            .collect();
+        let run = |model: &Model, gradients: &mut [f32]| -> f64 {
+            let mut workspace = Workspace::default();
+            for (row, (tokens, mask)) in tokens.iter().zip(&mask).enumerate() {
+                workspace.pack.push(row, TrainRow { tokens, mask });
+            }
+            let mut packed = BackwardWeights::default();
+            packed.repack(model);
+            let training = Training { loss: &Linear, packed: &packed, gradients };
+            let result = super::run(model, &mut workspace, Some(training));
+            result.rows.iter().map(|(_, _, loss)| loss).sum()
+        };
+        let mut gradients = vec![0.0; model.n_parameters()];
+        run(&model, &mut gradients);
+        let mut ignored = vec![0.0; model.n_parameters()];
+        let tensors: Vec<_> =
+            model.layout().tensors.iter().map(|t| (t.name.clone(), t.range.clone())).collect();
+        for (name, range) in tensors {
+            // Along the gradient itself, so that the slope is its length.
+            let gradient = &gradients[range.clone()];
+            let length = gradient.iter().map(|g| f64::from(g * g)).sum::<f64>().sqrt();
+            assert!(length > 1e-4, "{name} has no gradient");
+            let before = model.weights()[range.clone()].to_vec();
+            let step = 2e-3;
+            let mut shifted = |factor: f64| {
+                for (weight, (old, g)) in
+                    model.weights_mut()[range.clone()].iter_mut().zip(before.iter().zip(gradient))
+                {
+                    *weight = (f64::from(*old) + factor * f64::from(*g) / length) as f32;
+                }
+                model.repack();
+                run(&model, &mut ignored)
+            };
+            let slope = (shifted(step) - shifted(-step)) / (2.0 * step);
+            shifted(0.0);
+            let error = (slope / length - 1.0).abs();
+            assert!(error < 1e-2, "{name}: slope {slope}, gradient of length {length}");
+        }
+    }
+
+    #[test]
+    fn gradients_of_the_whole_model_agree_with_finite_differences() {
+        let config = ModelConfig { n_kv_heads: 2, ..ModelConfig::qwen2(37, 24, 3, 4) };
+        check_gradient(config.clone(), &[5, 1, 33, 14, 2], 1);
+        check_gradient(config.clone(), &[5, 40, 14], 3);
+        let untied = ModelConfig {
+            family: crate::Family::Llama,
+            tied_embeddings: false,
+            head_dim: 10,
+            ..config
+        };
+        check_gradient(untied, &[20, 9], 2);
+    }
+
+    #[test]
+    fn rows_larger_than_the_logit_buffer_are_cut() {
+        let config = ModelConfig { n_kv_heads: 1, ..ModelConfig::qwen2(LOGITS / 16, 8, 1, 2) };
+        check_gradient(config, &[3, 50, 7], 1);
+    }
+}

@@ -22,7 +22,7 @@ impl Engine {
             .num_threads(threads.max(1))
             .thread_name(|index| format!("engine-{index}"))
             .build()
-            .map_err(|source| EngineError { threads, source })?;
+            .map_err(|source| EngineError::Pool { threads, source })?;
         Ok(Self { shared: Arc::new(Shared { pool, idle: Mutex::default() }) })
     }
 

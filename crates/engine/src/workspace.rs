@@ -3,6 +3,7 @@
 use crate::{
     batch::Pack,
     buffer::Buffer,
+    draw::DrawScratch,
     kernels::{
         attention::AttentionScratch, head::LogitScore, linear::GradientScratch, rope::Rope,
     },
@@ -21,6 +22,30 @@ pub(crate) struct Workspace {
     /// The same after the final norm.
     pub(crate) normed_last: Buffer,
     pub(crate) scratch: Scratch,
+    pub(crate) decode: DecodeState,
+}
+
+/// One token of each of several sequences on its way through the layers.
+#[derive(Debug, Default)]
+pub(crate) struct DecodeState {
+    /// Residual stream, `[rows, hidden]`.
+    pub(crate) stream: Buffer,
+    pub(crate) next: Buffer,
+    pub(crate) scales: Buffer,
+    pub(crate) normed: Buffer,
+    pub(crate) qkv: Buffer,
+    pub(crate) attended: Buffer,
+    pub(crate) gate_up: Buffer,
+    pub(crate) inner: Buffer,
+    /// `[rows, vocabulary]`
+    pub(crate) logits: Buffer,
+    /// Of one sequence: rotated query heads, one rotated key, scores of one group of heads.
+    pub(crate) queries: Buffer,
+    pub(crate) rotated: Buffer,
+    pub(crate) probabilities: Buffer,
+    pub(crate) positions: Vec<u32>,
+    pub(crate) inverses: Vec<f32>,
+    pub(crate) draw: DrawScratch,
 }
 
 /// What a layer keeps for its backward pass. The rows after attention are all tokens, or in the

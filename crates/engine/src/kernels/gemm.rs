@@ -61,6 +61,10 @@ impl<'a> Left<'a> {
     pub(crate) fn columns(data: &'a [f32], row_stride: usize) -> Self {
         Self { data, strip_stride: STRIP, row_stride: 1, step_stride: row_stride }
     }
+
+    fn row_start(self, row: usize) -> usize {
+        row / STRIP * self.strip_stride + row % STRIP * self.row_stride
+    }
 }
 
 /// Computes `out[rows, columns]`, whose rows are `out_stride` floats apart.
@@ -82,10 +86,10 @@ pub(crate) fn multiply(
         assert!(values.len() >= columns, "start row too short");
     }
     if steps > 0 {
-        let last_in_strip = (rows - 1).min(STRIP - 1);
-        let last_left = (rows - 1) / STRIP * left.strip_stride
-            + last_in_strip * left.row_stride
-            + (steps - 1) * left.step_stride;
+        // The farthest row is the last one, or the last of the strip before.
+        let before = (rows - 1) / STRIP * STRIP;
+        let last = left.row_start(rows - 1).max(left.row_start(before.saturating_sub(1)));
+        let last_left = last + (steps - 1) * left.step_stride;
         assert!(last_left < left.data.len(), "left operand too short");
         let last_panel = (columns - 1) / PANEL * right.panel_stride;
         assert!(last_panel + steps * PANEL <= right.data.len(), "right operand too short");
@@ -160,7 +164,7 @@ impl Multiply<'_> {
     ) {
         let lanes = S::F32_LANES;
         let width = 2 * lanes;
-        let left_start = row / STRIP * self.left.strip_stride + row % STRIP * self.left.row_stride;
+        let left_start = self.left.row_start(row);
         let right_start = column / PANEL * self.right.panel_stride + column % PANEL;
         let out_start = row * self.out_stride + column;
         // The widest tile: STRIP rows of PANEL columns.
@@ -249,9 +253,15 @@ unsafe fn store<S: Simd>(to: *mut f32, values: S::f32s) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::panels;
+    use crate::{buffer::Buffer, kernels::panels};
     use crate::testing::noise;
     use proptest::prelude::*;
+
+    fn pack(right: &[f32], steps: usize, columns: usize) -> Buffer {
+        let mut packed = Buffer::default();
+        panels::pack_rows(right, steps, columns, columns, &mut packed);
+        packed
+    }
 
     fn reference(shape: Shape, left: &[f32], right: &[f32], start: &[f32]) -> Vec<f64> {
         let Shape { rows, columns, steps } = shape;
@@ -276,7 +286,7 @@ mod tests {
             let left = noise(rows * steps, 1);
             let right = noise(steps * columns, 2);
             let start = noise(rows * columns, 3);
-            let packed = panels::from_rows(&right, steps, columns, columns);
+            let packed = pack(&right, steps, columns);
             let packed = Right { data: &packed, panel_stride: steps * PANEL };
             let mut out = start.clone();
             multiply(shape, Left::rows(&left, steps), packed, Start::Output, &mut out, columns);
@@ -301,7 +311,7 @@ mod tests {
             let left: Vec<f32> =
                 (0..rows * steps).map(|at| transposed[at % steps * rows + at / steps]).collect();
             let right = noise(steps * columns, 5);
-            let packed = panels::from_rows(&right, steps, columns, columns);
+            let packed = pack(&right, steps, columns);
             let packed = Right { data: &packed, panel_stride: steps * PANEL };
             let run = |left| {
                 let mut out = vec![0.0; rows * columns];
@@ -310,7 +320,7 @@ mod tests {
             };
             let natural = run(Left::rows(&left, steps));
             prop_assert_eq!(&natural, &run(Left::columns(&transposed, rows)));
-            let mut strips = crate::buffer::Buffer::default();
+            let mut strips = Buffer::default();
             panels::strips(&transposed, steps, rows, rows, &mut strips);
             let strips = Left {
                 data: &strips, strip_stride: STRIP * steps, row_stride: 1, step_stride: STRIP,

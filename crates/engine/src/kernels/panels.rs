@@ -5,13 +5,6 @@ use crate::buffer::Buffer;
 
 /// Packs `data[steps, columns]` (rows `stride` apart) as a right operand: panels of [`PANEL`]
 /// columns, each `[steps, PANEL]`, surplus columns zero.
-pub(crate) fn from_rows(data: &[f32], steps: usize, columns: usize, stride: usize) -> Buffer {
-    let mut packed = Buffer::default();
-    pack_rows(data, steps, columns, stride, &mut packed);
-    packed
-}
-
-/// [`from_rows`] into a buffer that is kept.
 pub(crate) fn pack_rows(
     data: &[f32],
     steps: usize,

@@ -1,0 +1,117 @@
+//! Keys and values of one sequence, laid out as right operands of the attention products.
+
+use crate::{
+    ModelConfig,
+    buffer::Buffer,
+    kernels::{attention::Heads, gemm::PANEL, rope::Rope},
+};
+
+/// Room for a fixed number of tokens, a multiple of [`PANEL`].
+///
+/// Per layer and key-value head: the rotated keys as panels of [`PANEL`] tokens, each
+/// `[head_dim, PANEL]`, then the values as panels of [`PANEL`] columns, each `[capacity, PANEL]`.
+#[derive(Debug, Default)]
+pub(crate) struct KvCache {
+    data: Buffer,
+    shape: CacheShape,
+}
+
+/// What decides the size of a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CacheShape {
+    layers: usize,
+    key_values: usize,
+    dim: usize,
+    capacity: usize,
+}
+
+impl CacheShape {
+    /// For sequences of up to `tokens` tokens.
+    pub(crate) fn new(config: &ModelConfig, tokens: usize) -> Self {
+        Self {
+            layers: config.n_layers,
+            key_values: config.n_kv_heads,
+            dim: config.head_dim,
+            capacity: tokens.next_multiple_of(PANEL),
+        }
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.layers * self.key_values * self.head_len() * size_of::<f32>()
+    }
+
+    fn head_len(self) -> usize {
+        self.capacity * (self.dim + self.dim.next_multiple_of(PANEL))
+    }
+}
+
+impl KvCache {
+    pub(crate) fn new(shape: CacheShape) -> Self {
+        Self { data: Buffer::zeroed(shape.bytes() / size_of::<f32>()), shape }
+    }
+
+    pub(crate) fn shape(&self) -> CacheShape {
+        self.shape
+    }
+
+    /// Distance of the value panels of one head.
+    pub(crate) fn value_stride(&self) -> usize {
+        self.shape.capacity * PANEL
+    }
+
+    /// Key panels and value panels of one head.
+    pub(crate) fn head(&self, layer: usize, kv: usize) -> (&[f32], &[f32]) {
+        let len = self.shape.head_len();
+        let head = &self.data[(layer * self.shape.key_values + kv) * len..][..len];
+        head.split_at(self.shape.capacity * self.shape.dim)
+    }
+
+    /// Enters the keys and values of one layer's fused projections at positions from `first` on.
+    pub(crate) fn enter(
+        &mut self,
+        heads: Heads,
+        rope: &Rope,
+        layer: usize,
+        first: usize,
+        qkv: &[f32],
+        rotated: &mut Buffer,
+    ) {
+        let CacheShape { key_values, dim, capacity, .. } = self.shape;
+        let len = self.shape.head_len();
+        let rotated = rotated.sized(dim);
+        for kv in 0..key_values {
+            let head = &mut self.data[(layer * key_values + kv) * len..][..len];
+            let (keys, values) = head.split_at_mut(capacity * dim);
+            for (position, qkv) in (first..).zip(qkv.chunks_exact(heads.qkv_width())) {
+                rope.rotate(position, 1.0, &qkv[heads.key_column(kv)..][..dim], rotated);
+                let panel = &mut keys[position / PANEL * PANEL * dim..][..PANEL * dim];
+                for (to, &value) in panel.chunks_exact_mut(PANEL).zip(&*rotated) {
+                    to[position % PANEL] = value;
+                }
+                let value = &qkv[heads.value_column(kv)..][..dim];
+                for (panel, part) in values.chunks_exact_mut(capacity * PANEL).zip(value.chunks(PANEL))
+                {
+                    panel[position * PANEL..][..part.len()].copy_from_slice(part);
+                }
+            }
+        }
+    }
+
+    /// Takes over the first `tokens` tokens of a cache of the same model, of any capacity.
+    pub(crate) fn copy_prefix(&mut self, from: &Self, tokens: usize) {
+        let (layers, key_values) = (self.shape.layers, self.shape.key_values);
+        let keys = tokens.next_multiple_of(PANEL) * self.shape.dim;
+        let stride = self.value_stride();
+        let len = self.shape.head_len();
+        for index in 0..layers * key_values {
+            let (source_keys, source_values) = from.head(index / key_values, index % key_values);
+            let head = &mut self.data[index * len..][..len];
+            let (to_keys, to_values) = head.split_at_mut(self.shape.capacity * self.shape.dim);
+            to_keys[..keys].copy_from_slice(&source_keys[..keys]);
+            let source_values = source_values.chunks_exact(from.value_stride());
+            for (to, source) in to_values.chunks_exact_mut(stride).zip(source_values) {
+                to[..tokens * PANEL].copy_from_slice(&source[..tokens * PANEL]);
+            }
+        }
+    }
+}

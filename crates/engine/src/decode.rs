@@ -1,0 +1,190 @@
+//! Prompts into caches, and one more token for many sequences at once; one thread, no scheduling.
+//!
+//! Every number of a sequence is made by products with a fixed chain of additions per element and
+//! by loops over that sequence alone, so it does not depend on which sequences share the call.
+
+use rand_chacha::ChaCha8Rng;
+use record::{Sampling, StopReason, TokenId};
+
+use crate::{
+    Model,
+    block::{self, MlpParts},
+    cache::KvCache,
+    draw::{DrawScratch, draw},
+    kernels::{
+        attention::{Heads, softmax_rows},
+        gemm::{Left, PANEL, Right, Shape, Start, multiply},
+        rmsnorm,
+    },
+    pass,
+    workspace::{DecodeState, Workspace},
+};
+
+/// A response under way.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) cache: KvCache,
+    /// Tokens whose keys and values are in the cache: at first the prompt without its last token.
+    pub(crate) cached: usize,
+    pub(crate) last_of_prompt: TokenId,
+    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) logprobs: Vec<f32>,
+    pub(crate) sampling: Sampling,
+    /// Most response tokens: `max_tokens`, or what the context leaves.
+    pub(crate) limit: usize,
+    pub(crate) rng: ChaCha8Rng,
+    pub(crate) state: ResponseState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseState {
+    Running,
+    Done(StopReason),
+    /// The logits for the next token were not finite.
+    Broken,
+}
+
+impl Response {
+    /// Draws the next token from its logits.
+    pub(crate) fn extend(&mut self, logits: &[f32], scratch: &mut DrawScratch) {
+        let Some((token, logprob)) = draw(logits, &self.sampling, &mut self.rng, scratch) else {
+            self.state = ResponseState::Broken;
+            return;
+        };
+        self.tokens.push(token);
+        self.logprobs.push(logprob);
+        if self.sampling.stop.contains(&token) {
+            self.state = ResponseState::Done(StopReason::Stop);
+        } else if self.tokens.len() >= self.limit {
+            self.state = ResponseState::Done(StopReason::Length);
+        }
+    }
+}
+
+/// Runs token sequences, each into its own empty cache.
+pub(crate) fn prefill(
+    model: &Model,
+    prompts: &mut [(&[TokenId], &mut KvCache)],
+    workspace: &mut Workspace,
+) {
+    let heads = Heads::of(model.config());
+    workspace.pack.clear();
+    for (index, (prompt, _)) in prompts.iter().enumerate() {
+        workspace.pack.push_unscored(index, prompt);
+    }
+    let mut rotated = std::mem::take(&mut workspace.decode.rotated);
+    pass::trunk(model, workspace, false, |layer, workspace| {
+        for (row, (_, cache)) in workspace.pack.rows.iter().zip(prompts.iter_mut()) {
+            let width = heads.qkv_width();
+            let qkv = &workspace.layers[0].qkv[row.tokens.start * width..row.tokens.end * width];
+            cache.enter(heads, &workspace.rope, layer, 0, qkv, &mut rotated);
+        }
+    });
+    workspace.decode.rotated = rotated;
+}
+
+/// Feeds the next token of every response and draws the one after it. All are running.
+pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &mut Workspace) {
+    let config = model.config();
+    let (layout, weights, hidden) = (model.layout(), model.weights(), config.hidden_size);
+    let heads = Heads::of(config);
+    let rows = responses.len();
+    let longest = responses.iter().map(|response| response.cached + 1).max().unwrap_or(0);
+    let Workspace { rope, decode, .. } = workspace;
+    rope.prepare(config.head_dim, config.rope_theta, longest);
+    let embedding = &weights[layout.embedding.clone()];
+    let stream = decode.stream.sized(rows * hidden);
+    for (to, response) in stream.chunks_exact_mut(hidden).zip(&*responses) {
+        let token = response.tokens.last().copied().unwrap_or(response.last_of_prompt) as usize;
+        to.copy_from_slice(&embedding[token * hidden..][..hidden]);
+    }
+    for (index, layer) in layout.layers.iter().enumerate() {
+        let packed = model.layer(index);
+        rmsnorm::forward(
+            &decode.stream,
+            &weights[layer.attention_norm.clone()],
+            config.norm_epsilon,
+            decode.scales.sized(rows),
+            decode.normed.sized(rows * hidden),
+        );
+        let start = match &layer.qkv_bias {
+            Some(bias) => Start::Row(&weights[bias.clone()]),
+            None => Start::Zero,
+        };
+        packed.qkv.multiply(&decode.normed, start, decode.qkv.sized(rows * heads.qkv_width()));
+        decode.attended.set_len(rows * heads.width());
+        for (row, response) in responses.iter_mut().enumerate() {
+            let qkv = &decode.qkv[row * heads.qkv_width()..][..heads.qkv_width()];
+            let position = response.cached;
+            response.cache.enter(heads, rope, index, position, qkv, &mut decode.rotated);
+            for (query, head) in qkv.chunks_exact(heads.dim).zip(0..heads.queries) {
+                let to = &mut decode.queries.sized(heads.width())[head * heads.dim..][..heads.dim];
+                rope.rotate(position, heads.scale(), query, to);
+            }
+            attend(heads, &response.cache, index, position, decode, row);
+        }
+        packed.output.multiply(&decode.attended, Start::Output, &mut decode.stream);
+        let parts = MlpParts {
+            scales: &mut decode.scales,
+            normed: &mut decode.normed,
+            gate_up: &mut decode.gate_up,
+            inner: &mut decode.inner,
+        };
+        block::mlp(model, index, &decode.stream, parts, &mut decode.next);
+        std::mem::swap(&mut decode.stream, &mut decode.next);
+    }
+    rmsnorm::forward(
+        &decode.stream,
+        &weights[layout.final_norm.clone()],
+        config.norm_epsilon,
+        decode.scales.sized(rows),
+        decode.normed.sized(rows * hidden),
+    );
+    let logits = decode.logits.sized(rows * config.vocab_size);
+    model.head().multiply(&decode.normed, Start::Zero, logits);
+    for (response, logits) in responses.iter_mut().zip(logits.chunks_exact(config.vocab_size)) {
+        response.cached += 1;
+        response.extend(logits, &mut decode.draw);
+    }
+}
+
+/// Attention of one new token of one sequence over its cache, into row `row` of `attended`.
+fn attend(
+    heads: Heads,
+    cache: &KvCache,
+    layer: usize,
+    position: usize,
+    decode: &mut DecodeState,
+    row: usize,
+) {
+    let (dim, group, seen) = (heads.dim, heads.group(), position + 1);
+    let stride = seen.next_multiple_of(PANEL);
+    decode.positions.clear();
+    decode.positions.resize(group, position as u32);
+    decode.inverses.resize(group, 0.0);
+    for kv in 0..heads.key_values {
+        let (keys, values) = cache.head(layer, kv);
+        multiply(
+            Shape { rows: group, columns: stride, steps: dim },
+            Left::rows(&decode.queries[kv * group * dim..], dim),
+            Right { data: keys, panel_stride: dim * PANEL },
+            Start::Zero,
+            decode.probabilities.sized(group * stride),
+            stride,
+        );
+        let (probabilities, inverses) = (&mut decode.probabilities, &mut decode.inverses);
+        softmax_rows(probabilities, stride, &decode.positions, inverses, |_, _| {});
+        let out = &mut decode.attended[row * heads.width() + kv * group * dim..][..group * dim];
+        multiply(
+            Shape { rows: group, columns: dim, steps: seen },
+            Left::rows(probabilities, stride),
+            Right { data: values, panel_stride: cache.value_stride() },
+            Start::Zero,
+            out,
+            dim,
+        );
+        for (out, inverse) in out.chunks_exact_mut(dim).zip(inverses) {
+            out.iter_mut().for_each(|value| *value *= *inverse);
+        }
+    }
+}

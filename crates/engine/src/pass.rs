@@ -296,8 +296,10 @@ mod tests {
         let vocab_size = model.config().vocab_size;
         let tokens: Vec<Vec<u32>> = lengths
             .iter()
-            .map(|&len| noise(len, len as u64).iter().map(|x| x.to_bits() % vocab_size as u32))
-            .map(Iterator::collect)
+            .map(|&len| {
+                let noise = noise(len, len as u64).into_iter();
+                noise.map(|x| x.to_bits() % vocab_size as u32).collect()
+            })
             .collect();
         let mask: Vec<Vec<bool>> = lengths
             .iter()

@@ -87,6 +87,9 @@ pub(crate) fn forward(
     scratch: &mut AttentionScratch,
 ) {
     let tokens = qkv.len() / heads.qkv_width();
+    if positions.is_empty() {
+        return;
+    }
     for kv in 0..heads.key_values {
         rotate_keys(heads, rope, qkv, kv, scratch);
         panels::pack_transposed(
@@ -157,6 +160,10 @@ pub(crate) fn backward(
 ) {
     let (dim, width, qkv_width) = (heads.dim, heads.width(), heads.qkv_width());
     let tokens = qkv.len() / qkv_width;
+    if positions.is_empty() {
+        d_qkv.fill(0.0);
+        return;
+    }
     if positions.len() < tokens {
         for d_qkv in d_qkv.chunks_exact_mut(qkv_width) {
             d_qkv[..width].fill(0.0);

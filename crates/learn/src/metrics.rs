@@ -1,0 +1,186 @@
+//! What a step looked like, as numbers under the names of the critique study's spec (sections 3.6
+//! and 10.6).
+
+use std::collections::BTreeMap;
+
+use engine::RowScores;
+use record::{Batch, Group, StopReason};
+
+use crate::{
+    Aggregation, AlgorithmConfig, BatchStats,
+    policy_loss::{Row, lengths},
+};
+
+/// Metric name to value; in name order, so that logs are stable.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// What the policy loss saw: `scores` are those of the pass that made the gradients, one per row of
+/// `batch`.
+///
+/// `actor/{pg_loss, kl_loss, entropy_loss}` are aggregated like the loss, without coefficients;
+/// `actor/{pg_clipfrac, pg_clipfrac_lower, ppo_kl}` are means over trained tokens;
+/// `training/logprob_gap_max` is the largest difference between a recorded and a scored log-prob.
+pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> Metrics {
+    let weights = config
+        .aggregation
+        .weights(&lengths(batch), config.loss_scale_factor);
+    let tokens = lengths(batch).iter().sum::<usize>().max(1) as f64;
+    let [mut policy, mut kl, mut entropy] = [0.0; 3];
+    let [mut clipped, mut clipped_lower, mut old_minus_new, mut gap] = [0.0_f64; 4];
+    let mut advantages = Summary::default();
+    for ((datum, scores), weight) in batch.data.iter().zip(scores).zip(weights) {
+        let row = Row::of(datum);
+        for (i, &logprob) in scores.logprobs.iter().enumerate() {
+            let terms = row.terms(config, i, logprob);
+            policy += weight * terms.policy;
+            kl += weight * terms.kl;
+            entropy += weight * f64::from(scores.entropies[i]);
+            clipped += f64::from(u8::from(terms.clipped));
+            clipped_lower += f64::from(u8::from(terms.clipped_lower));
+            old_minus_new += terms.old_minus_new;
+            gap = gap.max((f64::from(logprob) - f64::from(row.old[i])).abs());
+            advantages.add(row.advantages[i].into());
+        }
+    }
+    let mut metrics = named([
+        ("actor/pg_loss", policy),
+        ("actor/kl_loss", kl),
+        ("actor/kl_coef", config.kl.coefficient),
+        ("actor/entropy_loss", entropy),
+        ("actor/pg_clipfrac", clipped / tokens),
+        ("actor/pg_clipfrac_lower", clipped_lower / tokens),
+        ("actor/ppo_kl", old_minus_new / tokens),
+        ("training/logprob_gap_max", gap),
+    ]);
+    advantages.write("critic/advantages", &mut metrics);
+    metrics
+}
+
+/// What the supervised loss saw: means over trained tokens.
+pub fn supervised(batch: &Batch, scores: &[RowScores]) -> Metrics {
+    let weights = Aggregation::TokenMean.weights(&lengths(batch), None);
+    let [mut loss, mut entropy] = [0.0; 2];
+    for (scores, weight) in scores.iter().zip(weights) {
+        loss -= weight
+            * scores
+                .logprobs
+                .iter()
+                .map(|&value| f64::from(value))
+                .sum::<f64>();
+        entropy += weight
+            * scores
+                .entropies
+                .iter()
+                .map(|&value| f64::from(value))
+                .sum::<f64>();
+    }
+    named([
+        ("sft/loss", loss),
+        ("sft/entropy", entropy),
+        ("sft/tokens", lengths(batch).iter().sum::<usize>() as f64),
+    ])
+}
+
+/// What the optimizer did.
+pub fn optimizer(lr: f64, grad_norm: f64, applied: bool) -> Metrics {
+    named([
+        ("actor/lr", lr),
+        ("actor/grad_norm", grad_norm),
+        ("actor/skipped_steps", f64::from(u8::from(!applied))),
+    ])
+}
+
+/// What `role` did in the groups, and where their members went.
+///
+/// Rewards and their components are over graded members; lengths over the calls of `role` in them,
+/// in tokens; `response_length/clip_ratio` is the share that was cut for length.
+pub fn groups(groups: &[Group], role: &str, stats: &BatchStats) -> Metrics {
+    let mut metrics = named([
+        ("rollout/graded", stats.graded as f64),
+        ("rollout/infra_faults", stats.infra_faults as f64),
+        ("rollout/grader_faults", stats.grader_faults as f64),
+        ("rollout/timeouts", stats.timeouts as f64),
+        ("rollout/zero_variance_share", stats.zero_variance_share()),
+        ("rollout/trained_tokens", stats.trained_tokens as f64),
+    ]);
+    let mut summaries: BTreeMap<String, Summary> = BTreeMap::new();
+    let mut cut = Summary::default();
+    for episode in groups.iter().flat_map(|group| &group.episodes) {
+        let Some(reward) = episode.outcome.reward() else {
+            continue;
+        };
+        let mut add = |name: String, value: f64| summaries.entry(name).or_default().add(value);
+        add("critic/score".to_owned(), reward.total);
+        for (component, value) in &reward.components {
+            add(format!("reward/{component}"), *value);
+        }
+        for call in episode.calls_of(role) {
+            add(
+                "prompt_length".to_owned(),
+                call.completion.prompt.len() as f64,
+            );
+            add(
+                "response_length".to_owned(),
+                call.completion.response.len() as f64,
+            );
+            cut.add(f64::from(u8::from(
+                call.completion.stop == StopReason::Length,
+            )));
+        }
+    }
+    for (name, summary) in summaries {
+        summary.write(&name, &mut metrics);
+    }
+    if cut.n > 0 {
+        metrics.insert(
+            "response_length/clip_ratio".to_owned(),
+            cut.sum / cut.n as f64,
+        );
+    }
+    metrics
+}
+
+fn named<const N: usize>(values: [(&str, f64); N]) -> Metrics {
+    values
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Mean, greatest and least of some numbers.
+#[derive(Clone, Copy, Debug)]
+struct Summary {
+    n: usize,
+    sum: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            n: 0,
+            sum: 0.0,
+            least: f64::INFINITY,
+            greatest: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Summary {
+    fn add(&mut self, value: f64) {
+        self.n += 1;
+        self.sum += value;
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+
+    /// Nothing is written when there were no numbers: absent is not zero.
+    fn write(&self, name: &str, metrics: &mut Metrics) {
+        if self.n > 0 {
+            metrics.insert(format!("{name}/mean"), self.sum / self.n as f64);
+            metrics.insert(format!("{name}/max"), self.greatest);
+            metrics.insert(format!("{name}/min"), self.least);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Evaluations side by side, and what changed between two of them.
+
+use journal::{Evaluation, Interval, Replay};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::words::{self, Better, Unit};
+
+/// Note by which a study names the two evaluations to compare: `{"before": name, "after": name}`.
+const COMPARE_NOTE: &str = "report/compare";
+
+/// Evaluations whose names begin so are gates; they have a table of their own.
+pub(crate) const GATE_PREFIX: &str = "gate/";
+
+/// Metrics down, evaluations across.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Comparison {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    /// Heading of the last column, `sft → rl`; `None` with fewer than two evaluations.
+    pub(crate) change_heading: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) n_tasks: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) label: String,
+    pub(crate) meaning: &'static str,
+    /// One per column; `None` where the evaluation has no such metric.
+    pub(crate) cells: Vec<Option<Cell>>,
+    pub(crate) change: Option<Change>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) value: String,
+    pub(crate) bounds: String,
+    /// Where value and bounds lie on a track from the least to the greatest bound of the row
+    /// (shares: from 0 to 1), in percent.
+    pub(crate) at: f64,
+    pub(crate) from: f64,
+    pub(crate) width: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Change {
+    pub(crate) difference: String,
+    pub(crate) overlap: &'static str,
+    /// `good`, `bad` or `even`, by the metric's direction; `even` when the intervals overlap.
+    pub(crate) tone: &'static str,
+}
+
+impl Comparison {
+    pub(crate) fn of(replay: &Replay) -> Self {
+        let evaluations = shown(replay);
+        let compared = compared(replay);
+        let mut metrics: Vec<&str> = evaluations
+            .iter()
+            .flat_map(|evaluation| evaluation.metrics.keys().map(String::as_str))
+            .collect();
+        metrics.sort_by_key(|metric| words::rank(metric));
+        metrics.dedup();
+        Self {
+            columns: evaluations
+                .iter()
+                .map(|evaluation| Column::of(evaluation))
+                .collect(),
+            rows: metrics
+                .iter()
+                .map(|metric| Row::of(metric, &evaluations, compared))
+                .collect(),
+            change_heading: compared
+                .map(|(before, after)| format!("{} → {}", before.name, after.name)),
+        }
+    }
+}
+
+/// The main result in one sentence, from the two evaluations that are compared.
+pub(crate) fn sentence(replay: &Replay) -> Option<String> {
+    let evaluations = shown(replay);
+    let Some((before, after)) = compared(replay) else {
+        let only = evaluations.first()?;
+        let metric = main_metric(only)?;
+        let interval = only.metrics[metric];
+        let unit = Unit::of([&interval].into_iter());
+        return Some(format!(
+            "{} is {} (95 % interval {}) for {} on {}.",
+            words::label_of(metric),
+            unit.write(interval.value),
+            unit.bounds(interval),
+            only.name,
+            words::count(only.n_tasks, "held-out task"),
+        ));
+    };
+    let metric = main_metric(after)?;
+    let (old, new) = (*before.metrics.get(metric)?, after.metrics[metric]);
+    let unit = Unit::of([&old, &new].into_iter());
+    let verb = if new.value > old.value {
+        "rose"
+    } else if new.value < old.value {
+        "fell"
+    } else {
+        "stayed"
+    };
+    let overlap = if overlap(old, new) {
+        "the 95 % intervals overlap, so this run alone does not settle it"
+    } else {
+        "the 95 % intervals do not overlap"
+    };
+    Some(format!(
+        "{} {verb} from {} ({}) with {} to {} ({}) with {} on {}: {}, and {overlap}.",
+        words::label_of(metric),
+        unit.write(old.value),
+        unit.bounds(old),
+        before.name,
+        unit.write(new.value),
+        unit.bounds(new),
+        after.name,
+        words::count(after.n_tasks, "held-out task"),
+        unit.difference(new.value - old.value),
+    ))
+}
+
+/// The two evaluations to compare: those that the study names, or `sft` and `rl`, or the last two.
+pub(crate) fn compared(replay: &Replay) -> Option<(&Evaluation, &Evaluation)> {
+    let pair = |before: &str, after: &str| replay.evaluation(before).zip(replay.evaluation(after));
+    if let Some(named) = replay.note(COMPARE_NOTE)
+        && let (Some(before), Some(after)) = (
+            named.get("before").and_then(Value::as_str),
+            named.get("after").and_then(Value::as_str),
+        )
+    {
+        return pair(before, after);
+    }
+    pair("sft", "rl").or_else(|| match shown(replay)[..] {
+        [.., before, after] => Some((before, after)),
+        _ => None,
+    })
+}
+
+/// Whether two intervals have a point in common.
+pub(crate) fn overlap(a: Interval, b: Interval) -> bool {
+    a.low.max(b.low) <= a.high.min(b.high)
+}
+
+fn shown(replay: &Replay) -> Vec<&Evaluation> {
+    replay
+        .evaluations()
+        .filter(|evaluation| !evaluation.name.starts_with(GATE_PREFIX))
+        .collect()
+}
+
+fn main_metric(evaluation: &Evaluation) -> Option<&str> {
+    evaluation
+        .metrics
+        .keys()
+        .map(String::as_str)
+        .min_by_key(|metric| words::rank(metric))
+}
+
+impl Column {
+    fn of(evaluation: &Evaluation) -> Self {
+        Self {
+            name: evaluation.name.clone(),
+            policy: evaluation.policy.clone(),
+            n_tasks: words::count(evaluation.n_tasks, "task"),
+        }
+    }
+}
+
+impl Row {
+    fn of(
+        metric: &str,
+        evaluations: &[&Evaluation],
+        compared: Option<(&Evaluation, &Evaluation)>,
+    ) -> Self {
+        let known = words::wording_of(metric);
+        let intervals = || evaluations.iter().filter_map(|one| one.metrics.get(metric));
+        let unit = Unit::of(intervals());
+        let least = intervals()
+            .map(|interval| interval.low)
+            .fold(f64::INFINITY, f64::min);
+        let greatest = intervals()
+            .map(|interval| interval.high)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let (least, greatest) = match unit {
+            Unit::Share => (least.min(0.0), 1.0),
+            Unit::Number => (least, greatest),
+        };
+        let cell = |interval: &Interval| Cell::of(*interval, unit, least, greatest);
+        let change = compared.and_then(|(before, after)| {
+            let (old, new) = (before.metrics.get(metric)?, after.metrics.get(metric)?);
+            Some(Change::of(
+                *old,
+                *new,
+                unit,
+                known.map_or(Better::Unknown, |known| known.better),
+            ))
+        });
+        Self {
+            label: words::label_of(metric),
+            meaning: known.map_or("", |known| known.meaning),
+            cells: evaluations
+                .iter()
+                .map(|one| one.metrics.get(metric).map(cell))
+                .collect(),
+            change,
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn of(interval: Interval, unit: Unit, least: f64, greatest: f64) -> Self {
+        let span = if greatest > least {
+            greatest - least
+        } else {
+            1.0
+        };
+        let place = |value: f64| (100.0 * (value - least) / span).clamp(0.0, 100.0);
+        Self {
+            value: unit.write(interval.value),
+            bounds: unit.bounds(interval),
+            at: place(interval.value),
+            from: place(interval.low),
+            width: place(interval.high) - place(interval.low),
+        }
+    }
+}
+
+impl Change {
+    fn of(old: Interval, new: Interval, unit: Unit, better: Better) -> Self {
+        let overlap = overlap(old, new);
+        let rose = new.value > old.value;
+        let tone = match better {
+            _ if overlap => "even",
+            Better::Higher if rose => "good",
+            Better::Lower if !rose => "good",
+            Better::Higher | Better::Lower => "bad",
+            Better::Unknown => "even",
+        };
+        Self {
+            difference: unit.difference(new.value - old.value),
+            overlap: if overlap {
+                "intervals overlap"
+            } else {
+                "intervals apart"
+            },
+            tone,
+        }
+    }
+}

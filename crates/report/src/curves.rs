@@ -1,0 +1,238 @@
+//! Which metrics make which chart.
+
+use std::collections::BTreeMap;
+
+use journal::Replay;
+use serde::Serialize;
+
+use crate::{
+    chart::{Chart, Series},
+    words::Unit,
+};
+
+/// A chart of known meaning. A metric belongs to the first panel that has its name.
+struct Panel {
+    title: &'static str,
+    meaning: &'static str,
+    unit: Unit,
+    /// Metric and the name of its line; a metric `*x` stands for every name that ends in `x`.
+    metrics: &'static [(&'static str, &'static str)],
+}
+
+const PANELS: [Panel; 15] = [
+    Panel {
+        title: "Reward",
+        meaning: "mean over the episodes of a step",
+        unit: Unit::Number,
+        metrics: &[
+            ("critic/rewards/mean", "reward"),
+            ("critic/score/mean", "reward"),
+        ],
+    },
+    Panel {
+        title: "pass@1, held out",
+        meaning: "tasks that the policy is not trained on",
+        unit: Unit::Share,
+        metrics: &[("*pass_at_1", "pass@1")],
+    },
+    Panel {
+        title: "Made right, broken",
+        meaning: "wrong programs made right, right ones broken",
+        unit: Unit::Share,
+        metrics: &[("delta/up", "Δ↑"), ("delta/down", "Δ↓")],
+    },
+    Panel {
+        title: "Judgment",
+        meaning: "verdicts of the critiques against the truth",
+        unit: Unit::Share,
+        metrics: &[
+            ("judgment/accuracy", "accuracy"),
+            ("judgment/f1", "macro F1"),
+        ],
+    },
+    Panel {
+        title: "Exactly right critiques",
+        meaning: "the true defect and its true repair are named",
+        unit: Unit::Share,
+        metrics: &[
+            ("*exact", "exact"),
+            ("*exact_share", "exact"),
+            ("*exact_wrong", "wrong programs"),
+        ],
+    },
+    Panel {
+        title: "No judgment line",
+        meaning: "critiques that the reward's gate turns away",
+        unit: Unit::Share,
+        metrics: &[("gate_fail_rate", "gate fails")],
+    },
+    Panel {
+        title: "KL to the start",
+        meaning: "per token, against the frozen reference",
+        unit: Unit::Number,
+        metrics: &[("actor/kl_loss", "KL")],
+    },
+    Panel {
+        title: "Entropy",
+        meaning: "of the next token, in nats",
+        unit: Unit::Number,
+        metrics: &[
+            ("actor/entropy", "entropy"),
+            ("actor/entropy_loss", "entropy"),
+        ],
+    },
+    Panel {
+        title: "Response length",
+        meaning: "sampled tokens of a critique",
+        unit: Unit::Number,
+        metrics: &[("response_length/mean", "mean")],
+    },
+    Panel {
+        title: "Groups without contrast",
+        meaning: "all rewards equal, so nothing is learnt from them",
+        unit: Unit::Share,
+        metrics: &[("zero_variance_groups", "share")],
+    },
+    Panel {
+        title: "Gradient norm",
+        meaning: "before clipping",
+        unit: Unit::Number,
+        metrics: &[
+            ("actor/grad_norm", "policy"),
+            ("sft/grad_norm", "supervised"),
+        ],
+    },
+    Panel {
+        title: "Supervised loss",
+        meaning: "nats per trained token",
+        unit: Unit::Number,
+        metrics: &[("sft/loss", "loss")],
+    },
+    Panel {
+        title: "Sandbox faults",
+        meaning: "counted, retried once, never a reward",
+        unit: Unit::Number,
+        metrics: &[
+            ("sandbox/errors", "errors"),
+            ("sandbox/timeouts", "timeouts"),
+        ],
+    },
+    Panel {
+        title: "Cached verdicts",
+        meaning: "programs whose verdict was known",
+        unit: Unit::Share,
+        metrics: &[("cache/hit_rate", "hit rate")],
+    },
+    Panel {
+        title: "Tokens a second",
+        meaning: "while sampling and while training",
+        unit: Unit::Number,
+        metrics: &[
+            ("perf/sample_tokens_per_s", "sampling"),
+            ("perf/train_tokens_per_s", "training"),
+        ],
+    },
+];
+
+/// The charts of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Curves {
+    /// Charts of known meaning.
+    pub(crate) main: Vec<Chart>,
+    /// Every other metric, in name order.
+    pub(crate) others: Vec<Chart>,
+}
+
+/// Points by metric, then by phase in order of appearance.
+type Logged<'a> = BTreeMap<&'a str, Vec<(&'a str, Vec<(f64, f64)>)>>;
+
+impl Curves {
+    pub(crate) fn of(replay: &Replay) -> Self {
+        let mut logged = logged(replay);
+        let main = PANELS
+            .iter()
+            .filter_map(|panel| panel.chart(&mut logged))
+            .collect();
+        let others = logged.iter().filter_map(|(metric, by_phase)| {
+            // Seconds are in a table of their own.
+            if metric.starts_with("timing_") {
+                return None;
+            }
+            Chart::of(metric, "", Unit::Number, &series("", by_phase))
+        });
+        Self {
+            main,
+            others: others.collect(),
+        }
+    }
+}
+
+impl Panel {
+    /// Takes the panel's metrics out of `logged`.
+    fn chart(&self, logged: &mut Logged) -> Option<Chart> {
+        let mut lines: Vec<Series> = Vec::new();
+        for (pattern, label) in self.metrics {
+            let matches = |name: &str| match pattern.strip_prefix('*') {
+                Some(ending) => name.ends_with(ending),
+                None => name == *pattern,
+            };
+            let names: Vec<&str> = logged
+                .keys()
+                .copied()
+                .filter(|name| matches(name))
+                .collect();
+            for name in names {
+                let Some(by_phase) = logged.remove(name) else {
+                    continue;
+                };
+                for line in series(label, &by_phase) {
+                    // Two names of one thing, as reward and score are, make one line.
+                    if !lines.contains(&line) {
+                        lines.push(line);
+                    }
+                }
+            }
+        }
+        let mut values = lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.1);
+        // Some studies log a count where others log a share.
+        let unit = if values.any(|value| value > 1.0) {
+            Unit::Number
+        } else {
+            self.unit
+        };
+        Chart::of(self.title, self.meaning, unit, &lines)
+    }
+}
+
+fn series(label: &str, by_phase: &[(&str, Vec<(f64, f64)>)]) -> Vec<Series> {
+    let line = |(phase, points): &(&str, Vec<(f64, f64)>)| {
+        let label = match (label, by_phase.len()) {
+            ("", _) => (*phase).to_owned(),
+            (_, 1) => label.to_owned(),
+            _ => format!("{label}, {phase}"),
+        };
+        Series {
+            label,
+            points: points.clone(),
+        }
+    };
+    by_phase.iter().map(line).collect()
+}
+
+fn logged(replay: &Replay) -> Logged<'_> {
+    let mut logged = Logged::new();
+    for step in replay.all_steps() {
+        for (metric, value) in step.metrics.iter().chain(&step.timings) {
+            let by_phase = logged.entry(metric).or_default();
+            let point = (step.step as f64, *value);
+            match by_phase.iter_mut().find(|(phase, _)| *phase == step.phase) {
+                Some((_, points)) => points.push(point),
+                None => by_phase.push((&step.phase, vec![point])),
+            }
+        }
+    }
+    logged
+}

@@ -1,0 +1,10 @@
+//! Reports of whole, half and hostile runs.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails by these"
+)]
+
+mod fixture;
+mod render;

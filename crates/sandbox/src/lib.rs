@@ -21,6 +21,23 @@ mod job;
 mod outcome;
 mod sandbox;
 
+mod owner;
+mod wire;
+
+mod capture;
+mod hook;
+mod run;
+mod slot;
+mod supervisor;
+mod watchdog;
+mod zygote;
+
+mod confine;
+mod filter;
+mod jail;
+mod python;
+mod sys;
+
 pub use config::{Config, Tier, TierChoice};
 pub use error::SandboxError;
 pub use job::{Job, Limits, Program};

@@ -1,12 +1,23 @@
 //! The handle through which programs are run.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed, mpsc},
+    thread::JoinHandle,
+};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
-use crate::{Config, Job, RunOutcome, SandboxError, Tier};
+use crate::{
+    Config, Job, RunOutcome, SandboxError, Tier,
+    owner::{self, Mailbox, Pending},
+    python::find_python,
+    slot::Setup,
+    wire::Request,
+};
 
-/// Runs programs in jails. Cheap to clone; the last clone's drop ends the supervisor.
+/// Runs programs in jails. Cheap to clone; the last clone's drop ends the supervisor and waits for
+/// its end.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     inner: Arc<Inner>,
@@ -14,6 +25,8 @@ pub struct Sandbox {
 
 #[derive(Debug)]
 struct Inner {
+    mailbox: Arc<Mailbox>,
+    owner: Mutex<Option<JoinHandle<()>>>,
     tier: Tier,
     python_version: String,
 }
@@ -22,26 +35,57 @@ struct Inner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxStats {
     pub runs: u64,
-    /// Runs that came back as [`SandboxError`].
+    /// Jobs that came back as [`SandboxError`].
     pub errors: u64,
-    /// Slots replaced, for age or after an anomaly.
-    pub slots_replaced: u64,
+    /// Slots, the first ones and those that replaced others.
+    pub slots_started: u64,
     pub supervisors_started: u64,
 }
 
 impl Sandbox {
-    /// Starts the supervisor and its slots; returns when the first slot is ready.
-    pub fn start(_config: Config) -> Result<Self, SandboxError> {
-        Err(SandboxError::Supervisor {
-            detail: "unfinished".into(),
+    /// Starts the supervisor and its slots; returns when the first slot is ready. Blocks for some
+    /// tens of milliseconds.
+    pub fn start(config: Config) -> Result<Self, SandboxError> {
+        let python = find_python(config.python.as_deref())?;
+        let setup = Setup {
+            config,
+            python: python.executable,
+            python_folders: python.folders,
+            parent: std::process::id(),
+        };
+        let failed = |detail: String| SandboxError::Supervisor { detail };
+        let mailbox = Mailbox::new().map_err(|error| failed(error.to_string()))?;
+        let (tell_started, started) = mpsc::channel();
+        let owners = mailbox.clone();
+        // The kernel ends the supervisor with the thread that started it, so this one lives as long.
+        let owner = std::thread::Builder::new()
+            .name("sandbox-owner".to_owned())
+            .spawn(move || owner::own(setup, owners, tell_started))
+            .map_err(|error| failed(error.to_string()))?;
+        let (tier, python_version) = started
+            .recv()
+            .unwrap_or_else(|_| Err(failed("its owner ended".to_owned())))?;
+        let owner = Mutex::new(Some(owner));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                mailbox,
+                owner,
+                tier,
+                python_version,
+            }),
         })
     }
 
     /// Runs `job` when a slot is free, in order of arrival. Dropping the future ends the run.
-    pub async fn run(&self, _job: Job) -> Result<RunOutcome, SandboxError> {
-        Err(SandboxError::Closed)
+    pub async fn run(&self, job: Job) -> Result<RunOutcome, SandboxError> {
+        let answer = Answer {
+            receiver: self.submit(job)?,
+            mailbox: &self.inner.mailbox,
+        };
+        answer.wait().await
     }
 
+    /// The walls around every run.
     pub fn tier(&self) -> Tier {
         self.inner.tier
     }
@@ -52,6 +96,80 @@ impl Sandbox {
     }
 
     pub fn stats(&self) -> SandboxStats {
-        SandboxStats::default()
+        let counters = &self.inner.mailbox.counters;
+        SandboxStats {
+            runs: counters.runs.load(Relaxed),
+            errors: counters.errors.load(Relaxed),
+            slots_started: counters.slots_started.load(Relaxed),
+            supervisors_started: counters.supervisors_started.load(Relaxed),
+        }
+    }
+
+    /// The process id of the supervisor, `None` between two of them. For tests that kill it.
+    pub fn supervisor_pid(&self) -> Option<u32> {
+        match self.inner.mailbox.counters.supervisor.load(Relaxed) {
+            0 => None,
+            pid => Some(pid),
+        }
+    }
+
+    /// As [`Sandbox::run`], for threads outside any runtime.
+    pub(crate) fn run_blocking(&self, job: Job) -> Result<RunOutcome, SandboxError> {
+        self.submit(job)?
+            .blocking_recv()
+            .unwrap_or(Err(SandboxError::Closed))
+    }
+
+    fn submit(
+        &self,
+        job: Job,
+    ) -> Result<oneshot::Receiver<Result<RunOutcome, SandboxError>>, SandboxError> {
+        let deadline = job.deadline;
+        let request = Request::new(job)?;
+        let (answer, receiver) = oneshot::channel();
+        self.inner.mailbox.push(Pending {
+            request,
+            deadline,
+            answer,
+        });
+        Ok(receiver)
+    }
+}
+
+/// A job under way; dropped early, the owner is told.
+struct Answer<'a> {
+    receiver: oneshot::Receiver<Result<RunOutcome, SandboxError>>,
+    mailbox: &'a Mailbox,
+}
+
+impl Answer<'_> {
+    async fn wait(mut self) -> Result<RunOutcome, SandboxError> {
+        (&mut self.receiver)
+            .await
+            .unwrap_or(Err(SandboxError::Closed))
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        if !self.receiver.is_terminated() {
+            self.receiver.close();
+            self.mailbox.wake();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.mailbox.close();
+        let owner = self
+            .owner
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(owner) = owner {
+            // It has nothing to say that matters now.
+            let _ = owner.join();
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! Finds the interpreter that runs programs.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{SandboxError, slot::is_system_path};
+
+/// An interpreter and what it needs to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Python {
+    /// The real binary, never a shim that looks for one on each start.
+    pub(crate) executable: PathBuf,
+    pub(crate) version: String,
+    /// Its folders outside the system's.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+/// The interpreter at `wanted`, or the system's.
+pub(crate) fn find_python(wanted: Option<&Path>) -> Result<Python, SandboxError> {
+    const USUAL: [&str; 3] = ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"];
+    let candidates = match wanted {
+        Some(path) => vec![path],
+        None => USUAL.iter().map(Path::new).collect(),
+    };
+    let mut refusals = Vec::new();
+    for candidate in candidates {
+        match ask(candidate) {
+            Ok(python) => return Ok(python),
+            Err(detail) => refusals.push(format!("{}: {detail}", candidate.display())),
+        }
+    }
+    Err(SandboxError::NoPython {
+        detail: refusals.join("; "),
+    })
+}
+
+/// Prints the executable, the version and the folders, one per line; imports what a zygote needs.
+const QUESTION: &str = "import sys, ctypes, resource, mmap, fcntl, json
+if sys.version_info < (3, 8): sys.exit('older than 3.8')
+print(sys.executable, '%d.%d.%d' % sys.version_info[:3], sys.prefix, sys.base_prefix, sep='\\n')";
+
+fn ask(candidate: &Path) -> Result<Python, String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this crate starts foreign processes"
+    )]
+    let mut command = Command::new(candidate);
+    let output = command
+        .args(["-I", "-c", QUESTION])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = told.lines().collect();
+    let (true, [executable, version, prefixes @ ..]) = (output.status.success(), &lines[..]) else {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(errors.lines().last().unwrap_or("no answer").to_owned());
+    };
+    let executable = PathBuf::from(executable);
+    let resolved = executable
+        .canonicalize()
+        .map_err(|error| error.to_string())?;
+    // `<prefix>/bin/python3`: the binary's own prefix is needed too when links lead there.
+    let home = resolved.parent().and_then(Path::parent).map(Path::to_owned);
+    let mut folders: Vec<PathBuf> = prefixes.iter().map(PathBuf::from).chain(home).collect();
+    folders.retain(|folder| !is_system_path(folder) && folder != Path::new("/"));
+    folders.sort();
+    folders.dedup();
+    Ok(Python {
+        executable,
+        version: (*version).to_owned(),
+        folders,
+    })
+}

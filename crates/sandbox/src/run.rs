@@ -1,0 +1,314 @@
+//! One run: streams, limits, and how it ended.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    RunOutcome, Status, Tier,
+    capture::Capture,
+    jail::RunNamespaces,
+    sys, watchdog,
+    wire::{Reply, Request},
+    zygote::{Ended, RunFds, Zygote},
+};
+
+/// The run could not go on, and the slot cannot either.
+pub(crate) enum Lost {
+    /// Whoever asked has closed the socket: nobody waits for this run any more.
+    Abandoned,
+    /// The slot is in an unknown state.
+    Broken(io::Error),
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Between two looks at what the run uses. The first look costs nothing to runs that are shorter.
+const WATCH_EVERY: Duration = Duration::from_millis(20);
+
+/// For the interpreter to report a child that was killed.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// Runs `request` and says how it went. The end of `client` ends the run.
+pub(crate) fn run(
+    request: &Request,
+    zygote: &Zygote,
+    tier: Tier,
+    client: BorrowedFd<'_>,
+) -> Result<Reply, Lost> {
+    let namespaces = match tier {
+        Tier::Namespaces => Some(RunNamespaces::new(&request.limits)?),
+        Tier::Landlock | Tier::Limits => None,
+    };
+    let (stdout, their_stdout) = sys::pipe()?;
+    let (stderr, their_stderr) = sys::pipe()?;
+    let (result, their_result) = sys::pipe()?;
+    let stdin = if request.stdin.is_empty() {
+        sys::open_null()?
+    } else {
+        sys::memory_file(&[&request.stdin])?
+    };
+    let content = sys::memory_file(&[&request.source, &request.payload])?;
+    let fds = RunFds {
+        stdin: stdin.as_fd(),
+        stdout: their_stdout.as_fd(),
+        stderr: their_stderr.as_fd(),
+        content: content.as_fd(),
+        result: their_result.as_fd(),
+        namespaces: namespaces
+            .as_ref()
+            .map(|namespaces| namespaces.pidfd.as_fd()),
+    };
+    let started = Instant::now();
+    zygote.send(request, &fds)?;
+    drop((stdin, content, their_stdout, their_stderr, their_result));
+
+    let keep = request.limits.output_keep;
+    let mut run = Run {
+        request,
+        zygote,
+        namespaces: &namespaces,
+        started,
+        streams: [
+            Stream::new(stdout, keep)?,
+            Stream::new(stderr, keep)?,
+            Stream::new(result, usize::MAX)?,
+        ],
+        buffer: vec![0; 64 << 10],
+        killed: None,
+    };
+    let ended = run.watch(client);
+    let wall_ms = started.elapsed().as_secs_f64() * 1e3;
+    // Descendants may have outlived the main process.
+    run.kill_all();
+    let ended = ended?;
+    drain_to_end(&mut run)?;
+    let (killed, [stdout, stderr, result]) = (run.killed, run.streams);
+    // Waits until the kernel has taken everything down.
+    drop(namespaces);
+
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(detail) => return Ok(Err(detail)),
+    };
+    Ok(Ok(RunOutcome {
+        status: killed.unwrap_or_else(|| status(&ended, request)),
+        stdout: stdout.capture.finish(),
+        stderr: stderr.capture.finish(),
+        result: result.capture.finish().head,
+        wall_ms,
+        cpu_ms: ended.cpu.as_secs_f64() * 1e3,
+        peak_memory: ended.peak_memory,
+        tier,
+    }))
+}
+
+struct Run<'a> {
+    request: &'a Request,
+    zygote: &'a Zygote,
+    namespaces: &'a Option<RunNamespaces>,
+    started: Instant,
+    /// Standard output, standard error, result.
+    streams: [Stream; 3],
+    buffer: Vec<u8>,
+    /// The limit for which the run was ended.
+    killed: Option<Status>,
+}
+
+struct Stream {
+    /// `None` at its end.
+    pipe: Option<File>,
+    capture: Capture,
+}
+
+impl Stream {
+    fn new(pipe: OwnedFd, keep: usize) -> io::Result<Self> {
+        sys::set_nonblocking(pipe.as_fd())?;
+        Ok(Self {
+            pipe: Some(pipe.into()),
+            capture: Capture::new(keep),
+        })
+    }
+
+    fn drain(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(());
+        };
+        match pipe.read(buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.capture.push(&buffer[..n]),
+            Err(error) if is_transient(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl Run<'_> {
+    /// Until the main process has ended, for whatever reason.
+    fn watch(&mut self, client: BorrowedFd<'_>) -> Result<Result<Ended, String>, Lost> {
+        let limits = self.request.limits;
+        let mut next_watch = WATCH_EVERY;
+        loop {
+            let elapsed = self.started.elapsed();
+            if self.killed.is_none() && elapsed >= limits.wall {
+                self.kill(Status::WallTimeout);
+            }
+            if self.killed.is_some() && elapsed >= limits.wall.max(next_watch) + AFTER_KILL {
+                return Err(Lost::Broken(io::Error::other(
+                    "the run did not end when killed",
+                )));
+            }
+            if self.killed.is_none() && elapsed >= next_watch {
+                self.check_usage();
+                next_watch = self.started.elapsed() + WATCH_EVERY;
+            }
+            let until = if self.killed.is_some() {
+                AFTER_KILL
+            } else {
+                limits.wall.min(next_watch)
+            };
+            let timeout = until
+                .saturating_sub(self.started.elapsed())
+                .max(Duration::from_millis(1));
+
+            let mut fds = vec![
+                sys::interest(self.zygote.socket(), libc::POLLIN),
+                sys::interest(client, libc::POLLIN),
+            ];
+            for stream in &self.streams {
+                match &stream.pipe {
+                    Some(pipe) => fds.push(sys::interest(pipe, libc::POLLIN)),
+                    None => fds.push(libc::pollfd {
+                        fd: -1,
+                        events: 0,
+                        revents: 0,
+                    }),
+                }
+            }
+            sys::poll(&mut fds, Some(timeout))?;
+            if fds[1].revents != 0 {
+                return Err(Lost::Abandoned);
+            }
+            for (stream, _) in self
+                .streams
+                .iter_mut()
+                .zip(&fds[2..])
+                .filter(|(_, fd)| fd.revents != 0)
+            {
+                stream.drain(&mut self.buffer)?;
+            }
+            if self.killed.is_none() && self.too_much_output() {
+                self.kill(Status::Output);
+            }
+            if fds[0].revents != 0 {
+                return Ok(self.zygote.receive()?);
+            }
+        }
+    }
+
+    fn too_much_output(&self) -> bool {
+        let [stdout, stderr, result] = self.streams.each_ref().map(|stream| stream.capture.total);
+        (stdout + stderr).max(result) > self.request.limits.output_max
+    }
+
+    fn check_usage(&mut self) {
+        let limits = &self.request.limits;
+        let processes = self.processes();
+        let usage = watchdog::usage(&processes);
+        if usage.cpu >= limits.cpu.as_secs_f64() {
+            self.kill(Status::CpuTimeout);
+        } else if usage.resident > limits.memory
+            && watchdog::proportional_memory(&processes) > limits.memory
+        {
+            self.kill(Status::Memory);
+        }
+    }
+
+    fn processes(&self) -> Vec<libc::pid_t> {
+        let mut housekeeping = vec![self.zygote.pid];
+        housekeeping.extend(self.namespaces.as_ref().map(RunNamespaces::pid));
+        watchdog::descendants(&housekeeping)
+    }
+
+    fn kill(&mut self, reason: Status) {
+        self.killed.get_or_insert(reason);
+        self.kill_all();
+    }
+
+    fn kill_all(&self) {
+        match self.namespaces {
+            Some(namespaces) => namespaces.kill(),
+            None => kill_descendants(|| self.processes()),
+        }
+    }
+}
+
+/// Without namespaces: until none is left, as each may start another before its turn comes.
+fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) {
+    const ROUNDS: usize = 200;
+    for _ in 0..ROUNDS {
+        let processes = processes();
+        if processes.is_empty() {
+            return;
+        }
+        for pid in processes {
+            // SAFETY: a plain call; the pid is that of a living or unreaped descendant.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        sys::reap_orphans();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// All writers are dead, so what the pipes still hold is the end of the streams.
+fn drain_to_end(run: &mut Run<'_>) -> io::Result<()> {
+    for stream in &mut run.streams {
+        loop {
+            let before = stream.capture.total;
+            stream.drain(&mut run.buffer)?;
+            let enough = stream.capture.total > run.request.limits.output_max;
+            if stream.pipe.is_none() || stream.capture.total == before || enough {
+                break;
+            }
+        }
+    }
+    if run.killed.is_none() && run.too_much_output() {
+        run.killed = Some(Status::Output);
+    }
+    Ok(())
+}
+
+/// How a main process that was not killed for a limit ended. The signals that say why are those of
+/// `zygote.py`.
+fn status(ended: &Ended, request: &Request) -> Status {
+    if libc::WIFEXITED(ended.status) {
+        return match libc::WEXITSTATUS(ended.status) {
+            0 => Status::Ok,
+            code => Status::NonZero(code),
+        };
+    }
+    let signal = libc::WTERMSIG(ended.status);
+    match signal {
+        libc::SIGXCPU => Status::CpuTimeout,
+        libc::SIGKILL if ended.cpu >= request.limits.cpu => Status::CpuTimeout,
+        libc::SIGXFSZ => Status::Disk,
+        _ if signal == libc::SIGRTMIN() + 7 => Status::Memory,
+        _ if signal == libc::SIGRTMIN() + 8 => Status::Disk,
+        _ => Status::Signal(signal),
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}

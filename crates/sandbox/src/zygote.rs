@@ -1,0 +1,280 @@
+//! Starts the warm interpreter of a slot and talks to it.
+
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    path::Path,
+    time::Duration,
+};
+
+use libc::pid_t;
+use serde::Serialize;
+
+use crate::{
+    Limits, Tier,
+    filter::Filters,
+    sys,
+    wire::{Kind, Request},
+};
+
+/// A warm interpreter, child of this slot.
+pub(crate) struct Zygote {
+    pub(crate) pid: pid_t,
+    socket: OwnedFd,
+    pub(crate) python_version: String,
+}
+
+/// What a zygote needs to know to start.
+pub(crate) struct ZygoteSetup<'a> {
+    pub(crate) tier: Tier,
+    pub(crate) python: &'a Path,
+    pub(crate) preload: &'a [String],
+    /// The working folder of runs.
+    pub(crate) home: &'a Path,
+    pub(crate) filters: &'a Filters,
+    pub(crate) landlock: Option<BorrowedFd<'a>>,
+}
+
+/// The descriptors of a run.
+pub(crate) struct RunFds<'a> {
+    pub(crate) stdin: BorrowedFd<'a>,
+    pub(crate) stdout: BorrowedFd<'a>,
+    pub(crate) stderr: BorrowedFd<'a>,
+    /// Source and payload.
+    pub(crate) content: BorrowedFd<'a>,
+    pub(crate) result: BorrowedFd<'a>,
+    /// Pid 1 of the run's namespaces.
+    pub(crate) namespaces: Option<BorrowedFd<'a>>,
+}
+
+/// How the main process of a run ended.
+pub(crate) struct Ended {
+    /// As `wait` reports it.
+    pub(crate) status: i32,
+    pub(crate) cpu: Duration,
+    /// Bytes.
+    pub(crate) peak_memory: u64,
+}
+
+const SOURCE: &str = include_str!("zygote.py");
+
+/// The zygote's end of the socket, in the zygote.
+const SOCKET_FD: RawFd = 3;
+const LANDLOCK_FD: RawFd = 4;
+
+impl Zygote {
+    /// Starts the interpreter and waits until it is warm.
+    pub(crate) fn start(setup: &ZygoteSetup<'_>) -> io::Result<Self> {
+        let (socket, theirs) = sys::socket_pair(libc::SOCK_SEQPACKET)?;
+        let (errors, their_errors) = sys::pipe()?;
+        let arguments = arguments(setup)?;
+        match sys::clone(0)? {
+            sys::Cloned::Child => {
+                let error = become_python(setup, &arguments, &theirs, &their_errors);
+                let _ = sys::write_all(their_errors.as_fd(), error.to_string().as_bytes());
+                sys::exit(126)
+            }
+            sys::Cloned::Parent { pid, .. } => {
+                drop((theirs, their_errors));
+                let mut buffer = [0; 64];
+                let ready = sys::read(socket.as_fd(), &mut buffer)
+                    .ok()
+                    .and_then(|n| buffer[..n].strip_prefix(b"ready "));
+                let Some(version) = ready else {
+                    let mut text = vec![0; 4096];
+                    sys::wait(pid);
+                    let n = sys::read(errors.as_fd(), &mut text).unwrap_or(0);
+                    let text = String::from_utf8_lossy(&text[..n]);
+                    return Err(io::Error::other(format!(
+                        "the interpreter did not start: {text}"
+                    )));
+                };
+                let python_version = String::from_utf8_lossy(version).into_owned();
+                Ok(Self {
+                    pid,
+                    socket,
+                    python_version,
+                })
+            }
+        }
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Asks for a child that runs `request`.
+    pub(crate) fn send(&self, request: &Request, fds: &RunFds<'_>) -> io::Result<()> {
+        let Limits {
+            cpu,
+            memory,
+            disk,
+            files,
+            processes,
+            ..
+        } = request.limits;
+        let kind: u8 = match request.kind {
+            Kind::Script => 0,
+            Kind::Harness => 1,
+            Kind::Exec => 2,
+        };
+        // The kernel counts whole seconds; the watchdog is exact.
+        let cpu_seconds = u32::try_from(cpu.as_secs() + 1).unwrap_or(u32::MAX);
+        let mut message = vec![kind];
+        message.extend(cpu_seconds.to_le_bytes());
+        let processes = u64::from(processes) + HOUSEKEEPING_PROCESSES;
+        let (source, payload) = (request.source.len() as u64, request.payload.len() as u64);
+        for number in [memory, disk, u64::from(files), processes, source, payload] {
+            message.extend(number.to_le_bytes());
+        }
+        let RunFds {
+            stdin,
+            stdout,
+            stderr,
+            content,
+            result,
+            namespaces,
+        } = fds;
+        let fds: Vec<RawFd> = [stdin, stdout, stderr, content, result]
+            .into_iter()
+            .chain(namespaces)
+            .map(AsRawFd::as_raw_fd)
+            .collect();
+        sys::send_with_fds(self.socket(), &message, &fds)
+    }
+
+    /// The answer to [`Zygote::send`], once the socket is readable. The inner error is a run that
+    /// could not be prepared.
+    pub(crate) fn receive(&self) -> io::Result<Result<Ended, String>> {
+        let mut buffer = [0; 512];
+        let n = sys::read(self.socket(), &mut buffer)?;
+        let reply = &buffer[..n];
+        let (Some(status), Some(numbers)) = (reply.first_chunk::<4>(), reply.get(4..28)) else {
+            return Err(io::Error::other("the interpreter died"));
+        };
+        let status = i32::from_le_bytes(*status);
+        if status < 0 {
+            return Ok(Err(String::from_utf8_lossy(&reply[28..]).into_owned()));
+        }
+        let number = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&numbers[at * 8..at * 8 + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let cpu = Duration::from_micros(number(0) + number(1));
+        Ok(Ok(Ended {
+            status,
+            cpu,
+            peak_memory: number(2) * 1024,
+        }))
+    }
+
+    /// Lets the interpreter end and waits for that, so that its CPU time is accounted for.
+    pub(crate) fn stop(self) {
+        drop(self.socket);
+        sys::wait(self.pid);
+    }
+}
+
+/// Slot, zygote and the run's pid 1 are counted with the programs of a run.
+const HOUSEKEEPING_PROCESSES: u64 = 3;
+
+fn arguments(setup: &ZygoteSetup<'_>) -> io::Result<Vec<CString>> {
+    #[derive(Serialize)]
+    struct Setup<'a> {
+        home: &'a Path,
+        preload: &'a [String],
+        filter: &'a [u8],
+        landlock: Option<RawFd>,
+        landlock_restrict_self: i64,
+        capset: i64,
+    }
+    let told = serde_json::to_string(&Setup {
+        home: setup.home,
+        preload: setup.preload,
+        filter: &setup.filters.run,
+        landlock: setup.landlock.map(|_| LANDLOCK_FD),
+        landlock_restrict_self: libc::SYS_landlock_restrict_self,
+        capset: libc::SYS_capset,
+    })?;
+    let program = sys::c_path(setup.python)?;
+    let rest = ["-s", "-c", SOURCE, &told].map(CString::new);
+    let rest = rest.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok([program].into_iter().chain(rest).collect())
+}
+
+/// In the new process: returns only when it fails.
+fn become_python(
+    setup: &ZygoteSetup<'_>,
+    arguments: &[CString],
+    socket: &OwnedFd,
+    errors: &OwnedFd,
+) -> io::Error {
+    match prepare_exec(setup, socket, errors) {
+        Ok(environment) => exec(arguments, &environment),
+        Err(error) => error,
+    }
+}
+
+fn prepare_exec(
+    setup: &ZygoteSetup<'_>,
+    socket: &OwnedFd,
+    errors: &OwnedFd,
+) -> io::Result<Vec<CString>> {
+    let null = sys::open_null()?;
+    let errors_copy = errors.try_clone()?;
+    let wanted = [
+        (null.as_raw_fd(), 0),
+        (null.as_raw_fd(), 1),
+        (errors_copy.as_raw_fd(), 2),
+        (socket.as_raw_fd(), SOCKET_FD),
+    ];
+    let landlock = setup.landlock.map(|fd| (fd.as_raw_fd(), LANDLOCK_FD));
+    sys::place_fds(wanted.into_iter().chain(landlock))?;
+    let mut kept = vec![SOCKET_FD];
+    kept.extend(setup.landlock.map(|_| LANDLOCK_FD));
+    sys::close_others(&kept);
+    if setup.tier == Tier::Namespaces {
+        sys::keep_capabilities_over_exec()?;
+    } else {
+        sys::die_with_parent()?;
+        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    }
+    // The same addresses, and so the same order of sets of objects, in every zygote. Refused in
+    // some containers, where the order then varies.
+    sys::fix_addresses();
+    for filter in &setup.filters.zygote {
+        seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+    }
+    let home = setup.home.display();
+    let variables = [
+        "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
+        format!("HOME={home}"),
+        "LANG=C.UTF-8".to_owned(),
+        "TMPDIR=/tmp".to_owned(),
+        "PYTHONUTF8=1".to_owned(),
+        // The order of sets of strings is part of a program's behaviour.
+        "PYTHONHASHSEED=0".to_owned(),
+        "PYTHONDONTWRITEBYTECODE=1".to_owned(),
+        // One arena: further ones reserve address space, which is limited.
+        "MALLOC_ARENA_MAX=1".to_owned(),
+        "OPENBLAS_NUM_THREADS=1".to_owned(),
+        "OMP_NUM_THREADS=1".to_owned(),
+    ];
+    variables
+        .into_iter()
+        .map(|variable| CString::new(variable).map_err(io::Error::from))
+        .collect()
+}
+
+fn exec(arguments: &[CString], environment: &[CString]) -> io::Error {
+    let pointers = |texts: &[CString]| {
+        let pointers = texts.iter().map(|text| text.as_ptr());
+        pointers.chain([std::ptr::null()]).collect::<Vec<_>>()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both arrays are terminated by null and point to NUL-terminated strings.
+    unsafe { libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}

@@ -1,5 +1,7 @@
 //! Telling what a sampled critique is, and what the right one would have been.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::draft::Draft;
@@ -31,6 +33,28 @@ pub enum Class {
     NoOp,
     AbsentFragment,
     Malformed,
+}
+
+impl Class {
+    /// The name that reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::RightEdit => "right-edit",
+            Self::RightJudgment => "right-judgment",
+            Self::FalseCorrect => "false-correct",
+            Self::OtherEdit => "other-edit",
+            Self::NoOp => "no-op",
+            Self::AbsentFragment => "absent-fragment",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Classifies a critique of a draft.

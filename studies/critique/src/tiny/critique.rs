@@ -3,61 +3,12 @@
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
+use record::Seed;
 
+use super::draft::Draft;
 use super::function::{Choices, Function};
+use super::kind::Kind;
 use super::wording::{Edit, Suggestion, incomplete_suggestion, write, write_apart};
-
-/// What a written critique is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Repairs every wrong slot, or finds that none is wrong.
-    Good,
-    /// Finds the program right, whatever it is.
-    Correct,
-    /// Puts another wrong fragment into some slot.
-    WrongSuggestion,
-    /// Puts anything else into any slot, for better or worse.
-    Edit,
-    /// The same in two or three slots.
-    SeveralEdits,
-    /// Replaces a fragment by itself.
-    NoOp,
-    /// Replaces a fragment that is not there.
-    AbsentFragment,
-    /// Lacks a part, or has nothing of the form at all.
-    Malformed,
-    /// A suggestion judged "Correct", or no suggestion judged "Incorrect".
-    Contradiction,
-    /// An edit, cut off at any character.
-    Truncated,
-    Empty,
-}
-
-impl Kind {
-    pub const ALL: [Self; 11] = [
-        Self::Good,
-        Self::Correct,
-        Self::WrongSuggestion,
-        Self::Edit,
-        Self::SeveralEdits,
-        Self::NoOp,
-        Self::AbsentFragment,
-        Self::Malformed,
-        Self::Contradiction,
-        Self::Truncated,
-        Self::Empty,
-    ];
-
-    /// Whether the program stays as it is under every critique of this kind.
-    pub fn changes_nothing(self) -> bool {
-        !matches!(
-            self,
-            Self::Good | Self::WrongSuggestion | Self::Edit | Self::SeveralEdits
-        )
-    }
-}
 
 /// A critique, and what the program becomes when it is followed to the letter: the program as it was
 /// when there is nothing to follow.
@@ -100,13 +51,14 @@ pub fn write_critique(
         }
         Kind::NoOp => {
             let slot = subject.any_slot(rng);
-            let edit = Edit {
-                slot,
-                wanted: subject.held[slot],
-            };
-            subject.unchanged(write(&subject.held, &[edit]))
+            subject.kept_at(slot)
         }
-        Kind::AbsentFragment => subject.misquoted(rng),
+        Kind::AbsentFragment => {
+            let slot = subject.any_slot(rng);
+            // Often the fragment that would repair the slot: it must not help.
+            let right = rng.random_range(0..3u32) == 0;
+            subject.misquoted_at(slot, right, rng)
+        }
         Kind::Malformed => subject.malformed(rng),
         Kind::Contradiction => {
             let text = if rng.random_range(0..10u32) < 6 {
@@ -128,6 +80,28 @@ pub fn write_critique(
             subject.unchanged(whole[..cut].trim_end().to_owned())
         }
         Kind::Empty => subject.unchanged(String::new()),
+    }
+}
+
+/// The critique of a kind that probes what a reviser does with it. On a wrong program the ones that
+/// change nothing point straight at the bug, and the misquoting one names the right fragment: a
+/// reviser that repairs the program after them follows the statement, not the critique.
+pub fn probe(draft: &Draft, kind: Kind) -> Written {
+    let Draft {
+        function, choices, ..
+    } = draft;
+    let mut rng = Seed(draft.index).stream(kind.name(), 0).rng();
+    let held = function.fragments(choices);
+    let subject = Subject {
+        function,
+        choices,
+        held,
+        stranger: None,
+    };
+    match (kind, draft.planted()) {
+        (Kind::NoOp, Some(planted)) => subject.kept_at(planted.slot),
+        (Kind::AbsentFragment, Some(planted)) => subject.misquoted_at(planted.slot, true, &mut rng),
+        _ => write_critique(function, choices, None, kind, &mut rng),
     }
 }
 
@@ -260,11 +234,23 @@ impl<'a> Subject<'a> {
         slot.fragment(rng.random_range(0..slot.n_choices()))
     }
 
-    fn misquoted(&self, rng: &mut ChaCha8Rng) -> Written {
+    fn kept_at(&self, slot: usize) -> Written {
+        let edit = Edit {
+            slot,
+            wanted: self.held[slot],
+        };
+        self.unchanged(write(&self.held, &[edit]))
+    }
+
+    /// Suggests the slot's right fragment, or any other, instead of one that the program lacks.
+    fn misquoted_at(&self, slot: usize, right: bool, rng: &mut ChaCha8Rng) -> Written {
         let program = self.function.program_with(&self.held);
-        let absent = |fragment: &String| !fragment.is_empty() && !program.contains(fragment);
-        let slot = self.any_slot(rng);
         let own = &self.function.slots[slot];
+        let wanted = if right {
+            own.right.clone()
+        } else {
+            self.wanted(slot, rng)
+        };
         let mut quotes: Vec<String> = (0..own.n_choices())
             .map(|choice| own.fragment(choice).to_owned())
             .collect();
@@ -272,25 +258,14 @@ impl<'a> Subject<'a> {
         if let Some(stranger) = self.stranger {
             quotes.push(any(&stranger.slots, rng).right.clone());
         }
-        quotes.retain(absent);
+        quotes.retain(|quote| !quote.is_empty() && *quote != wanted && !program.contains(quote));
         if quotes.is_empty() {
-            // The slot's other fragments all occur elsewhere; no program holds this one.
+            // All that could be misquoted occurs in the program; no program of this world holds this.
             quotes.push("pass".to_owned());
         }
-        let instead_of = any(&quotes, rng);
-        let wanted = loop {
-            // Often the fragment that would repair the slot: it must not help.
-            let wanted = match rng.random_range(0..3u32) {
-                0 => own.right.clone(),
-                _ => self.wanted(slot, rng),
-            };
-            if wanted != *instead_of {
-                break wanted;
-            }
-        };
         let suggestion = Suggestion {
             wanted: &wanted,
-            instead_of,
+            instead_of: any(&quotes, rng).as_str(),
         };
         self.unchanged(write_apart(&self.held, &[slot], &[suggestion]))
     }

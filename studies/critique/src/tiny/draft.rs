@@ -37,7 +37,8 @@ impl Split {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// The name that task names and reports use.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
             Self::HeldOut => "held-out",

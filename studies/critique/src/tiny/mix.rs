@@ -5,13 +5,14 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::critique::Kind;
+use super::kind::Kind;
 
 /// How good the critiques are that the critic learns to write. Kinds are weights; they need not sum
 /// to 1.
 ///
-/// The default is all good: it builds the skill. Weight on the other kinds makes an uneven critic, from
-/// which reinforcement learning brings the skill out again.
+/// The default is all good, half of it about programs with several bugs: it builds the skill. Weight on
+/// the other kinds, with nothing scrambled, makes an uneven critic, from which reinforcement learning
+/// brings the skill out again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticMix {
@@ -31,7 +32,7 @@ pub struct CriticMix {
 impl Default for CriticMix {
     fn default() -> Self {
         Self {
-            scrambled: 0.0,
+            scrambled: 0.5,
             scrambled_slot: 0.4,
             good: 1.0,
             correct: 0.0,

@@ -50,16 +50,18 @@ pub mod critique;
 pub mod draft;
 pub mod families;
 pub mod function;
+pub mod kind;
 pub mod mix;
 pub mod rows;
 pub mod wording;
 
 pub use arguments::{Arguments, Call, Value};
 pub use class::{Class, classify, right_critique};
-pub use critique::{Kind, Written, write_critique};
+pub use critique::{Written, probe, write_critique};
 pub use draft::{Draft, Drafts, N_CALLS, Planted, Split, draft, drafts};
 pub use families::Family;
 pub use function::{Bug, Choices, Function, Slot, Wrong};
+pub use kind::Kind;
 pub use mix::{CriticMix, MixError, ReviserMix};
 pub use rows::{CriticRow, CriticRows, ReviserRow, ReviserRows};
 

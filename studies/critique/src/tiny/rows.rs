@@ -5,9 +5,10 @@ use rand_chacha::ChaCha8Rng;
 use record::Seed;
 use serde::Serialize;
 
-use super::critique::{Kind, write_critique};
+use super::critique::write_critique;
 use super::draft::Draft;
 use super::function::Choices;
+use super::kind::Kind;
 use super::mix::{CriticMix, Kinds, MixError, ReviserMix, share};
 
 /// One example for the critic.

@@ -48,6 +48,39 @@ fn reading_a_critique_gives_the_program_that_writing_it_promised() {
 }
 
 #[test]
+fn probes_of_wrong_programs_point_at_the_bug_and_change_nothing() {
+    for draft in drafts(Seed(5), Split::HeldOut, 0.0).take(300) {
+        let fragment = draft
+            .planted()
+            .map(|planted| planted.fragment)
+            .unwrap_or_default();
+        let right = draft
+            .planted()
+            .map(|planted| planted.right)
+            .unwrap_or_default();
+        for (kind, class) in [
+            (Kind::NoOp, Class::NoOp),
+            (Kind::AbsentFragment, Class::AbsentFragment),
+        ] {
+            let written = probe(&draft, kind);
+            assert_eq!(written.program, draft.program());
+            assert_eq!(classify(&draft, &written.text), class, "{}", written.text);
+            let named = if kind == Kind::NoOp { fragment } else { right };
+            assert!(written.text.contains(named));
+            assert_eq!(probe(&draft, kind), written);
+        }
+        assert_eq!(probe(&draft, Kind::Good).text, right_critique(&draft));
+    }
+}
+
+#[test]
+fn names_are_those_of_the_serialised_form() {
+    for kind in Kind::ALL {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+    }
+}
+
+#[test]
 fn a_good_critique_repairs_and_a_wrong_suggestion_never_does() {
     for (draft, written) in written(Kind::Good, false) {
         assert_eq!(written.text, right_critique(&draft));

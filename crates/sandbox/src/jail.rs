@@ -272,8 +272,6 @@ impl Drop for RunNamespaces {
 /// In the new namespaces, as their pid 1.
 fn furnish(options: &std::ffi::CStr) -> io::Result<()> {
     sys::die_with_parent()?;
-    // Its memory is the slot's, which holds the inputs of this run and of earlier ones.
-    sys::prctl(libc::PR_SET_DUMPABLE, 0)?;
     // SAFETY: orphans are collected by the kernel when SIGCHLD is ignored.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     mount_proc(Path::new("/proc"))?;

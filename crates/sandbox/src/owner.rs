@@ -138,6 +138,8 @@ struct Supervisor {
 
 struct SlotLink {
     socket: OwnedFd,
+    /// Made so far.
+    runs: u32,
     run: Option<InFlight>,
 }
 
@@ -232,7 +234,7 @@ impl Owner {
                 let Some(place) = self.slots.get_mut(index) else {
                     return Err(io::Error::other("a slot that was not asked for"));
                 };
-                *place = Some(SlotLink { socket, run: None });
+                *place = Some(SlotLink { socket, runs: 0, run: None });
                 self.failures = 0;
                 self.mailbox.counters.slots_started.fetch_add(1, Relaxed);
                 if let Some(started) = self.started.take() {
@@ -328,8 +330,14 @@ impl Owner {
                 counters
                     .errors
                     .fetch_add(u64::from(outcome.is_err()), Relaxed);
+                link.runs += 1;
+                let spent = outcome.is_err() || link.runs >= self.setup.config.runs_per_slot;
                 if let Some(run) = link.run.take() {
                     let _ = run.answer.send(outcome);
+                }
+                if spent {
+                    // Closing the socket ends the slot, and the supervisor replaces it.
+                    self.slots[index] = None;
                 }
             }
             Err(error) => {

@@ -161,7 +161,7 @@ fn live(
     };
     tell(&Ok(zygote.python_version.clone()));
     drop((tell_ready, wait_mapped));
-    let served = serve(setup, &zygote, tier, socket.as_fd(), scratch);
+    let served = serve(&zygote, tier, socket.as_fd(), scratch);
     zygote.stop();
     i32::from(served.is_err())
 }
@@ -202,6 +202,10 @@ fn prepare(
     };
     // After the change of ids, which would cancel it.
     sys::die_with_parent()?;
+    // Who may look into this process, which holds the inputs of runs? With namespaces, the
+    // interpreter has to, to join them; programs may not, as they lack its capabilities. Without,
+    // nobody.
+    sys::prctl(libc::PR_SET_DUMPABLE, u64::from(tier == Tier::Namespaces))?;
     Zygote::start(&ZygoteSetup {
         tier,
         python: &setup.python,
@@ -212,9 +216,8 @@ fn prepare(
     })
 }
 
-/// Makes runs until the client goes, the slot is worn out, or something is wrong.
+/// Makes runs until the client closes the socket, or something is wrong.
 fn serve(
-    setup: &Setup,
     zygote: &Zygote,
     tier: Tier,
     client: BorrowedFd<'_>,

@@ -467,3 +467,10 @@ pub(crate) fn fix_addresses() {
     // SAFETY: a plain call.
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as c_ulong) };
 }
+
+/// Writes to standard error, which goes to whoever started this process.
+pub(crate) fn complain(error: &io::Error) {
+    let text = error.to_string();
+    // SAFETY: the kernel reads at most `text.len()` bytes from the string.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}

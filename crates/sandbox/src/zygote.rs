@@ -3,7 +3,7 @@
 use std::{
     ffi::CString,
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
     path::Path,
     time::Duration,
 };
@@ -72,7 +72,7 @@ impl Zygote {
         match sys::clone(0)? {
             sys::Cloned::Child => {
                 let error = become_python(setup, &arguments, &theirs, &their_errors);
-                let _ = sys::write_all(their_errors.as_fd(), error.to_string().as_bytes());
+                sys::complain(&error);
                 sys::exit(126)
             }
             sys::Cloned::Parent { pid, .. } => {
@@ -222,12 +222,12 @@ fn prepare_exec(
     socket: &OwnedFd,
     errors: &OwnedFd,
 ) -> io::Result<Vec<CString>> {
-    let null = sys::open_null()?;
-    let errors_copy = errors.try_clone()?;
+    // Closed with all the others below, and so not by its owner.
+    let null = sys::open_null()?.into_raw_fd();
     let wanted = [
-        (null.as_raw_fd(), 0),
-        (null.as_raw_fd(), 1),
-        (errors_copy.as_raw_fd(), 2),
+        (null, 0),
+        (null, 1),
+        (errors.as_raw_fd(), 2),
         (socket.as_raw_fd(), SOCKET_FD),
     ];
     let landlock = setup.landlock.map(|fd| (fd.as_raw_fd(), LANDLOCK_FD));

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::{
     entry::{
-        Checkpoint, Entry, Evaluation, LogSizes, PhaseEnded, Resumed, RunStarted, Stamped, Step,
+        Checkpoint, Entry, Evaluation, LogSizes, Metrics, PhaseEnded, Resumed, RunStarted, Stamped,
+        Step,
     },
     summary::Summary,
+    views,
 };
 
 /// The committed records of a run, oldest first.
@@ -51,6 +53,17 @@ impl Replay {
     /// The last committed step of a phase.
     pub fn last_step(&self, phase: &str) -> Option<&Step> {
         self.all_steps().rfind(|step| step.phase == phase)
+    }
+
+    /// `metrics.jsonl` without timings: the same bytes for every run of the same recipe on the same
+    /// machine, however often it was interrupted.
+    pub fn metrics_without_timings(&self) -> String {
+        let untimed = |step: &Step| Step {
+            timings: Metrics::new(),
+            ..step.clone()
+        };
+        let steps: Vec<Step> = self.all_steps().map(untimed).collect();
+        views::metrics_file(steps.iter())
     }
 
     /// How a phase ended, if it did.

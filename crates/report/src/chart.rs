@@ -72,7 +72,7 @@ impl Chart {
         let x_range = range(points().map(|point| point.0));
         let y_range = padded(range(points().map(|point| point.1)), unit);
         let axes = Axes { x_range, y_range };
-        let y_ticks = ticks(y_range, 4).into_iter().map(|value| {
+        let y_ticks = ticks(y_range, 5).into_iter().map(|value| {
             let label = match unit {
                 Unit::Share => format!("{}%", words::number(100.0 * value)),
                 Unit::Number => words::number(value),
@@ -135,8 +135,8 @@ impl Axes {
 impl Line {
     fn of(series: &Series, unit: Unit, axes: &Axes) -> Self {
         let points = &series.points;
-        let smooth = points.len() >= SMOOTH_FROM;
-        let few = points.len().min(5);
+        let smooth = points.len() >= SMOOTH_FROM && !mostly_one_value(points);
+        let few = (points.len() / 10).clamp(1, 5);
         let mean = |values: &[(f64, f64)]| {
             unit.write(values.iter().map(|point| point.1).sum::<f64>() / values.len() as f64)
         };
@@ -163,12 +163,11 @@ impl Line {
     }
 }
 
-/// Centred moving mean over about a tenth of the points, narrower at the ends.
+/// Centred moving mean over about a tenth of the points; at the ends, over those that there are.
 fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let half = points.len() / 20;
+    let reach = points.len() / 20;
     let mean_around = |index: usize| {
-        let reach = half.min(index).min(points.len() - 1 - index);
-        let window = &points[index - reach..=index + reach];
+        let window = &points[index.saturating_sub(reach)..(index + reach + 1).min(points.len())];
         window.iter().map(|point| point.1).sum::<f64>() / window.len() as f64
     };
     points
@@ -176,6 +175,11 @@ fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .enumerate()
         .map(|(index, point)| (point.0, mean_around(index)))
         .collect()
+}
+
+/// Rare events, which a mean would smear into something that never was.
+fn mostly_one_value(points: &[(f64, f64)]) -> bool {
+    points.iter().filter(|point| point.1 == points[0].1).count() * 2 > points.len()
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -249,7 +253,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        assert_eq!(ticks((0.0, 1.0), 4), [0.0, 0.5, 1.0]);
+        assert_eq!(ticks((0.0, 1.0), 5), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
         assert_eq!(ticks((0.13, 0.58), 4), [0.2, 0.4]);
         assert_eq!(ticks((1.0, 60.0), 4), [20.0, 40.0, 60.0]);
         assert_eq!(ticks((-3e-5, 1e-4), 4), [0.0, 5e-5, 1e-4]);
@@ -285,8 +289,15 @@ mod tests {
     }
 
     #[test]
-    fn smoothing_keeps_a_straight_line_and_its_ends() {
-        let points: Vec<(f64, f64)> = (0..60).map(|i| (f64::from(i), f64::from(2 * i))).collect();
-        assert_eq!(smoothed(&points), points);
+    fn smoothing_keeps_straight_lines_and_levels_spikes() {
+        let line: Vec<(f64, f64)> = (0..60).map(|i| (f64::from(i), f64::from(2 * i))).collect();
+        assert_eq!(smoothed(&line)[3..57], line[3..57]);
+        let mut spike = vec![(0.0, 0.0); 60];
+        spike[59].1 = 4.0;
+        assert_eq!(
+            smoothed(&spike)[59].1,
+            1.0,
+            "the last point stands for the last few"
+        );
     }
 }

@@ -97,10 +97,7 @@ const PANELS: [Panel; 15] = [
         title: "Gradient norm",
         meaning: "before clipping",
         unit: Unit::Number,
-        metrics: &[
-            ("actor/grad_norm", "policy"),
-            ("sft/grad_norm", "supervised"),
-        ],
+        metrics: &[("actor/grad_norm", "norm"), ("sft/grad_norm", "norm")],
     },
     Panel {
         title: "Supervised loss",
@@ -144,14 +141,17 @@ pub(crate) struct Curves {
 }
 
 /// Points by metric, then by phase in order of appearance.
-type Logged<'a> = BTreeMap<&'a str, Vec<(&'a str, Vec<(f64, f64)>)>>;
+type Logged<'a> = BTreeMap<&'a str, Vec<PhasePoints<'a>>>;
+
+/// A phase and its points.
+type PhasePoints<'a> = (&'a str, Vec<(f64, f64)>);
 
 impl Curves {
     pub(crate) fn of(replay: &Replay) -> Self {
         let mut logged = logged(replay);
         let main = PANELS
             .iter()
-            .filter_map(|panel| panel.chart(&mut logged))
+            .flat_map(|panel| panel.charts(&mut logged))
             .collect();
         let others = logged.iter().filter_map(|(metric, by_phase)| {
             // Seconds are in a table of their own.
@@ -168,9 +168,10 @@ impl Curves {
 }
 
 impl Panel {
-    /// Takes the panel's metrics out of `logged`.
-    fn chart(&self, logged: &mut Logged) -> Option<Chart> {
-        let mut lines: Vec<Series> = Vec::new();
+    /// Takes the panel's metrics out of `logged`. Phases of one kind (`sft/clean`, `sft/mixed`) share
+    /// a chart; another kind counts other steps, so it gets a chart of its own.
+    fn charts(&self, logged: &mut Logged) -> Vec<Chart> {
+        let mut by_kind: BTreeMap<&str, Vec<Series>> = BTreeMap::new();
         for (pattern, label) in self.metrics {
             let matches = |name: &str| match pattern.strip_prefix('*') {
                 Some(ending) => name.ends_with(ending),
@@ -181,34 +182,48 @@ impl Panel {
                 .copied()
                 .filter(|name| matches(name))
                 .collect();
-            for name in names {
-                let Some(by_phase) = logged.remove(name) else {
-                    continue;
-                };
-                for line in series(label, &by_phase) {
-                    // Two names of one thing, as reward and score are, make one line.
-                    if !lines.contains(&line) {
-                        lines.push(line);
+            for by_phase in names.into_iter().filter_map(|name| logged.remove(name)) {
+                for same_kind in by_phase.chunk_by(|a, b| kind_of(a.0) == kind_of(b.0)) {
+                    let lines = by_kind.entry(kind_of(same_kind[0].0)).or_default();
+                    for line in series(label, same_kind) {
+                        // Two names of one thing, as reward and score are, make one line.
+                        if !lines.contains(&line) {
+                            lines.push(line);
+                        }
                     }
                 }
             }
         }
-        let mut values = lines
-            .iter()
-            .flat_map(|line| &line.points)
-            .map(|point| point.1);
-        // Some studies log a count where others log a share.
-        let unit = if values.any(|value| value > 1.0) {
-            Unit::Number
-        } else {
-            self.unit
-        };
-        Chart::of(self.title, self.meaning, unit, &lines)
+        let alone = by_kind.len() == 1;
+        let charts = by_kind.into_iter().filter_map(|(kind, lines)| {
+            let mut values = lines
+                .iter()
+                .flat_map(|line| &line.points)
+                .map(|point| point.1);
+            // Some studies log a count where others log a share.
+            let unit = if values.any(|value| value > 1.0) {
+                Unit::Number
+            } else {
+                self.unit
+            };
+            let title = if alone {
+                self.title.to_owned()
+            } else {
+                format!("{}, {kind}", self.title)
+            };
+            Chart::of(&title, self.meaning, unit, &lines)
+        });
+        charts.collect()
     }
 }
 
-fn series(label: &str, by_phase: &[(&str, Vec<(f64, f64)>)]) -> Vec<Series> {
-    let line = |(phase, points): &(&str, Vec<(f64, f64)>)| {
+/// `sft` for `sft/clean`.
+fn kind_of(phase: &str) -> &str {
+    phase.split('/').next().unwrap_or(phase)
+}
+
+fn series(label: &str, by_phase: &[PhasePoints]) -> Vec<Series> {
+    let line = |(phase, points): &PhasePoints| {
         let label = match (label, by_phase.len()) {
             ("", _) => (*phase).to_owned(),
             (_, 1) => label.to_owned(),

@@ -13,6 +13,9 @@ use crate::{
 /// the inner object optional.
 const LIMITS_NOTE: &str = "gates/limits";
 
+/// Note by which a study says in a sentence or two what its gates are.
+const ABOUT_NOTE: &str = "gates/about";
+
 /// The metric that a gate is judged by unless the note names another.
 const METRIC: &str = "fix_rate";
 
@@ -47,6 +50,12 @@ pub(crate) fn gates(replay: &Replay) -> Vec<Gate> {
         Gate::of(name, evaluation, limit)
     });
     gates.collect()
+}
+
+pub(crate) fn about(replay: &Replay) -> String {
+    let note = replay.note(ABOUT_NOTE).and_then(Value::as_str);
+    note.unwrap_or("What must hold for the result to mean what it says.")
+        .to_owned()
 }
 
 impl Gate {

@@ -1,9 +1,9 @@
 //! Tables, plots and a self-contained HTML page from a run directory.
 //!
 //! [`RunView::load`] reads a run through `journal`; [`render_html`] and [`summary_text`] are functions
-//! of that view alone. Everything that names a metric is a table ([`words`], [`curves`]); a study's
+//! of that view alone. Everything that names a metric is a table (`words`, `curves`); a study's
 //! metrics that no table knows are shown all the same, under their own names. Reading order:
-//! [`page`] puts together what the modules after it compute, and `templates/report.html` says how it
+//! `page` puts together what the modules after it compute, and `templates/report.html` says how it
 //! looks.
 
 mod chart;

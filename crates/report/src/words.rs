@@ -198,21 +198,27 @@ pub(crate) fn number(value: f64) -> String {
     if size == 0.0 {
         "0".to_owned()
     } else if size >= 1e6 {
-        format!("{:.2}M", value / 1e6)
+        trimmed(format!("{:.2}", value / 1e6)) + "M"
     } else if size >= 1e4 {
-        format!("{:.1}k", value / 1e3)
+        trimmed(format!("{:.1}", value / 1e3)) + "k"
     } else if size >= 100.0 {
         format!("{value:.0}")
     } else if size >= 1e-3 {
-        let text = if size >= 10.0 {
+        trimmed(if size >= 10.0 {
             format!("{value:.1}")
         } else {
             format!("{value:.3}")
-        };
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        })
     } else {
         format!("{value:.1e}")
     }
+}
+
+fn trimmed(decimals: String) -> String {
+    decimals
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 /// Seconds as `4.2 s`, `3 min 05 s` or `2 h 10 min`.
@@ -242,4 +248,63 @@ pub(crate) fn thousands(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let written: Vec<String> = [
+            0.0,
+            1.0,
+            0.25,
+            -0.1234,
+            12.0,
+            47.06,
+            471.3,
+            9_999.0,
+            31_000.0,
+            2_500_000.0,
+            3e-4,
+            -2e-7,
+        ]
+        .map(number)
+        .into();
+        assert_eq!(
+            written,
+            [
+                "0", "1", "0.25", "-0.123", "12", "47.1", "471", "9999", "31k", "2.5M", "3.0e-4",
+                "-2.0e-7"
+            ]
+        );
+    }
+
+    #[test]
+    fn times_and_counts_are_said_as_people_say_them() {
+        let said =
+            [4.2, 59.7, 185.0, 7_800.0].map(|seconds| duration(seconds).replace('\u{a0}', " "));
+        assert_eq!(said, ["4.2 s", "1 min 00 s", "3 min 05 s", "2 h 10 min"]);
+        assert_eq!(
+            [count(1, "step"), count(0, "step"), count(12_345, "task")],
+            ["1 step", "0 steps", "12,345 tasks"]
+        );
+        assert_eq!(thousands(1_000_000), "1,000,000");
+    }
+
+    #[test]
+    fn a_metric_is_a_share_when_all_its_bounds_are() {
+        let interval = |value, low, high| Interval { value, low, high };
+        assert_eq!(
+            Unit::of([&interval(0.5, -0.1, 1.0)].into_iter()),
+            Unit::Share
+        );
+        assert_eq!(
+            Unit::of([&interval(0.5, 0.1, 1.2)].into_iter()),
+            Unit::Number
+        );
+        assert_eq!(Unit::Share.difference(-0.123), "−12.3 points");
+        assert_eq!(Unit::Number.difference(2.0), "+2");
+    }
 }

@@ -137,6 +137,11 @@ fn a_writer_killed_at_any_moment_loses_and_repeats_nothing() {
             .collect::<Vec<_>>()
     };
     assert_eq!(digests(&replay), digests(other.replay()));
+    assert_eq!(
+        replay.metrics_without_timings(),
+        other.replay().metrics_without_timings()
+    );
+    assert!(!replay.metrics_without_timings().contains("timing_s"));
     let (ours, theirs) = (fixture::tree(&killed), fixture::tree(&undisturbed));
     assert_eq!(
         ours.keys().collect::<Vec<_>>(),

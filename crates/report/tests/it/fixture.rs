@@ -37,6 +37,13 @@ pub(crate) fn whole_run(path: &Path) {
     run.note("sandbox/tier", "namespaces + seccomp + landlock")
         .unwrap();
     run.note(
+        "gates/about",
+        "How often the frozen reviser makes a wrong program pass, by kind of critique. It must follow \
+         a right critique and must not repair programs by itself; otherwise a gain says nothing about \
+         the critic.",
+    )
+    .unwrap();
+    run.note(
         "gates/limits",
         json!({"right": {"min": 0.85}, "empty": {"max": 0.15}, "malformed": {"max": 0.15},
                "no-op": {"max": 0.15}, "correct": {"max": 0.15}}),

@@ -316,3 +316,50 @@ fn a_written_report_lies_in_the_run() {
     assert_eq!(fs::read_to_string(written).unwrap(), html);
     assert!(report::write(dir.path()).is_err());
 }
+
+#[test]
+fn a_gate_is_met_narrowly_met_or_broken() {
+    let interval = |value, low, high| Interval { value, low, high };
+    let view = view_of(|path| {
+        let run = fixture::begin(path);
+        let limits = json!({"a": {"max": 0.15}, "b": {"max": 0.15}, "c": {"max": 0.15},
+            "d": {"min": 0.85}, "e": {"metric": "turns", "max": 9}});
+        run.note("gates/limits", limits).unwrap();
+        for (gate, metric, interval) in [
+            ("a", "fix_rate", interval(0.1, 0.05, 0.15)),
+            ("b", "fix_rate", interval(0.15, 0.1, 0.2)),
+            ("c", "fix_rate", interval(0.151, 0.1, 0.2)),
+            ("d", "fix_rate", interval(0.84, 0.8, 0.9)),
+            ("e", "turns", interval(7.5, 7.0, 8.0)),
+            ("f", "fix_rate", interval(0.5, 0.4, 0.6)),
+        ] {
+            let metrics = [(metric.to_owned(), interval)].into();
+            fixture::evaluate(&run, &format!("gate/{gate}"), "reviser", 100, metrics, None);
+        }
+    });
+    let text = summary_text(&view);
+    let line = |gate: &str| {
+        text.lines()
+            .find(|line| line.starts_with(gate))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        line("gate a").ends_with("at most 15.0\u{a0}%   met"),
+        "{text}"
+    );
+    assert!(line("gate b").ends_with("met, its interval reaches beyond"));
+    assert!(line("gate c").ends_with("NOT MET"));
+    assert!(line("gate d").ends_with("at least 85.0\u{a0}%  NOT MET"));
+    assert!(line("gate e").contains("turns 7.5 (7–8)") && line("gate e").ends_with("met"));
+    assert!(
+        line("gate f").ends_with("(40.0–60.0)"),
+        "no limit, no verdict"
+    );
+    assert!(text.contains("Gates do not hold (c, d)"), "{text}");
+    assert!(
+        render_html(&view)
+            .unwrap()
+            .contains("Gates do not hold (c, d)")
+    );
+}

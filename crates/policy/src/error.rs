@@ -1,7 +1,9 @@
 //! Why a policy gave no answer.
 
-/// Whose fault an unanswered request is: the request's own (`PromptTooLong`, `NoScript`), which a
-/// retry cannot mend, or the machinery's (the others).
+use record::TaskId;
+
+/// Whose fault an unanswered request is: the request's own, which no retry can mend, or the
+/// machinery's ([`PolicyError::is_infrastructure`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The prompt leaves no room for a response.
@@ -10,12 +12,22 @@ pub enum PolicyError {
          model with a longer context"
     )]
     PromptTooLong { tokens: usize, context: usize },
+    /// The request cannot be sampled as it is: an empty prompt, an impossible sampling parameter, a
+    /// response longer than all memory.
+    #[error("the request was refused: {0}")]
+    Refused(String),
     /// A scripted policy has no line for this request.
     #[error("the script has no answer for task {task}, role {role}")]
-    NoScript { task: record::TaskId, role: String },
-    /// The sampler behind the policy has stopped.
-    #[error("the sampler has stopped: {0}")]
-    Stopped(String),
+    NoScript { task: TaskId, role: String },
+    /// Tokenizer and model do not belong together.
+    #[error(
+        "the tokenizer has {tokenizer} entries and the model {model}; use the tokenizer that the \
+         model was trained with"
+    )]
+    Vocabulary { tokenizer: usize, model: usize },
+    /// The sampler was shut down before it answered.
+    #[error("the sampler was shut down before it answered")]
+    Stopped,
     /// The machinery failed in another way.
     #[error("{0}")]
     Infrastructure(String),
@@ -25,8 +37,11 @@ impl PolicyError {
     /// True when the same request may succeed later.
     pub fn is_infrastructure(&self) -> bool {
         match self {
-            Self::Stopped(_) | Self::Infrastructure(_) => true,
-            Self::PromptTooLong { .. } | Self::NoScript { .. } => false,
+            Self::Stopped | Self::Infrastructure(_) => true,
+            Self::PromptTooLong { .. }
+            | Self::Refused(_)
+            | Self::NoScript { .. }
+            | Self::Vocabulary { .. } => false,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The end of a run in a terminal's width.
+//! The end of a run as plain text.
 
 use crate::{gates::Verdict, page::Page, run_view::RunView};
 
-/// The result, the evaluations, the gates and the times as plain text of at most 100 columns for
-/// up to four evaluations.
+/// The result, the evaluations, the gates and the times as plain text; tables are as wide as their
+/// cells.
 pub fn summary_text(run: &RunView) -> String {
     let page = Page::of(run);
     let mut out = vec![format!("{} ({})", page.title, page.status)];

@@ -16,16 +16,11 @@ MAX_NODES = 1_000_000
 MAX_MESSAGE = 500
 FILE = "<program>"
 
-# References taken before foreign code runs, which may patch modules and builtins.
+# References taken before foreign code runs, which may patch modules. The builtins of this module are
+# its own already.
 escape = json.encoder.encode_basestring_ascii
-float_repr = float.__repr__
-int_repr = int.__repr__
-encode_utf8 = str.encode
 type_name = type.__dict__["__name__"].__get__
-subclass_check = type.__dict__["__subclasscheck__"]
-set_timer = signal.setitimer
-ITIMER = signal.ITIMER_VIRTUAL
-TOO_LONG = signal.SIGVTALRM
+set_timer, TIMER, TOO_LONG = signal.setitimer, signal.ITIMER_VIRTUAL, signal.SIGVTALRM
 
 
 class OutOfTime(BaseException):
@@ -36,18 +31,17 @@ class Unsupported(Exception):
     pass
 
 
+class Missing(Exception):
+    pass
+
+
 def main(payload, emit):
     setup = json.loads(payload)
     seconds = setup["cpu_seconds"]
     if seconds is not None:
         signal.signal(TOO_LONG, on_timer)
-    main_module = sys.modules.get("__main__")
     for index, program in enumerate(setup["programs"]):
-        lines = run(index, program, seconds, emit)
-        for line in lines:
-            emit(line)
-        if main_module is not None:
-            sys.modules["__main__"] = main_module
+        run(index, program, seconds, emit)
     emit(b'["finished"]\n')
 
 
@@ -55,103 +49,95 @@ def on_timer(number, frame):
     raise OutOfTime
 
 
-def run(
-    index,
-    program,
-    seconds,
-    emit,
-    # Bound here, where foreign code that patches builtins does not reach.
-    compile=compile,
-    exec=exec,
-    enumerate=enumerate,
-    encode=lambda value: encode(value),
-    BaseException=BaseException,
-):
+def run(index, program, seconds, emit):
     calls = program["args"]
-    space = {"__name__": "__main__", "__builtins__": builtins, "__file__": FILE}
-    module = types.ModuleType("__main__")
-    module.__dict__.update(space)
-    sys.modules["__main__"] = module
-    space = module.__dict__
     try:
-        start_timer(seconds)
-        code = compile(program["source"], FILE, "exec", dont_inherit=True)
-        exec(code, space)
-        stop_timer(seconds)
-        function = space[program["entry"]]
-    except KeyError as error:
-        stop_timer(seconds)
-        missing = program["entry"] not in space
-        text = "no function named " + program["entry"] if missing else describe(error)
-        return [record(index, call, "error", text) for call, _ in enumerate(calls)]
+        try:
+            start_timer(seconds)
+            function = load(program["source"], program["entry"])
+        finally:
+            stop_timer(seconds)
     except BaseException as error:
-        stop_timer(seconds)
-        text = describe(error)
-        return [record(index, call, "error", text) for call, _ in enumerate(calls)]
+        message = describe(error)
+        for call in range(len(calls)):
+            emit(failure(index, call, message))
+        return
     for call, encoded in enumerate(calls):
         try:
+            # Fresh for each call, which may change them.
             args = [decode(value) for value in encoded]
-            start_timer(seconds)
-            value = function(*args)
-            stop_timer(seconds)
-            text = encode(value)
-            emit(b"[%d,%d,\"value\",%b]\n" % (index, call, encode_utf8(text, "ascii")))
+            try:
+                start_timer(seconds)
+                value = function(*args)
+            finally:
+                stop_timer(seconds)
+            text = encode(value, 0, [MAX_NODES])
+            emit(b'[%d,%d,"value",%b]\n' % (index, call, text.encode("ascii")))
         except BaseException as error:
-            stop_timer(seconds)
-            emit(record(index, call, "error", describe(error)))
-    return []
+            emit(failure(index, call, describe(error)))
+
+
+def load(source, entry):
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=builtins, __file__=FILE)
+    sys.modules["__main__"] = module
+    exec(compile(source, FILE, "exec", dont_inherit=True), module.__dict__)
+    if entry not in module.__dict__:
+        raise Missing(entry)
+    return module.__dict__[entry]
 
 
 def start_timer(seconds):
     if seconds is not None:
         # Again and again, for programs that catch everything.
-        set_timer(ITIMER, seconds, 0.05)
+        set_timer(TIMER, seconds, 0.05)
 
 
 def stop_timer(seconds):
     if seconds is not None:
-        set_timer(ITIMER, 0)
+        set_timer(TIMER, 0)
 
 
-def record(index, call, kind, text):
-    return b'[%d,%d,"%b",%b]\n' % (index, call, kind.encode(), escape(text).encode("ascii"))
+def failure(index, call, message):
+    return b'[%d,%d,"error",%b]\n' % (index, call, escape(message).encode("ascii"))
 
 
-def describe(error, type=type, str=str, len=len):
-    """The exception as one line, with the line of the program where it was raised."""
+def describe(error):
+    """The exception in words, with the line of the program where it was raised."""
     kind = type(error)
     if kind is OutOfTime:
         return "CPU time limit exceeded"
-    name = type_name(kind)
+    if kind is Missing:
+        return "the program defines no " + error.args[0]
+    message = type_name(kind)
     try:
         text = str(error)
-        if type(text) is not str:
-            text = ""
-        encode_utf8(text, "utf-8")
+        text.encode("utf-8")
+        if type(text) is str and text:
+            message += ": " + text
     except BaseException:
-        text = ""
+        pass
+    if len(message) > MAX_MESSAGE:
+        message = message[:MAX_MESSAGE] + "..."
+    line = line_of(error)
+    return message if line is None else message + " (line %d)" % line
+
+
+def line_of(error):
     line = None
     try:
         trace = error.__traceback__
-        while trace is not None:
+        while type(trace) is types.TracebackType:
             if trace.tb_frame.f_code.co_filename == FILE:
                 line = trace.tb_lineno
             trace = trace.tb_next
     except BaseException:
-        line = None
-    message = name if text == "" else name + ": " + text
-    if len(message) > MAX_MESSAGE:
-        message = message[:MAX_MESSAGE] + "..."
-    return message if type(line) is not int else message + " (line %d)" % line
+        pass
+    return line if type(line) is int else None
 
 
-def encode(value, type=type, str=str, len=len, sorted=sorted):
+def encode(value, depth, budget):
     """`value` as JSON text; refuses everything but the exact builtin types."""
-    budget = [MAX_NODES]
-    return encode_node(value, 0, budget, type)
-
-
-def encode_node(value, depth, budget, type):
     budget[0] -= 1
     if depth > MAX_DEPTH or budget[0] < 0:
         raise Unsupported("the returned value is too large")
@@ -162,30 +148,27 @@ def encode_node(value, depth, budget, type):
         return "true" if value else "false"
     if kind is int:
         if -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
-            return int_repr(value)
+            return "%d" % value
         return '{"int":"%#x"}' % value
     if kind is float:
-        text = float_repr(value)
-        if text in ("nan", "inf", "-inf"):
-            return '{"float":"%s"}' % text
-        return text
+        text = repr(value)
+        return '{"float":"%s"}' % text if text in ("nan", "inf", "-inf") else text
     if kind is str:
-        encode_utf8(value, "utf-8")
+        # Lone surrogates have no representation outside.
+        value.encode("utf-8")
         return escape(value)
     if kind is bytes:
         return '{"bytes":"%s"}' % value.hex()
     depth += 1
     if kind is list:
-        return "[" + ",".join([encode_node(item, depth, budget, type) for item in value]) + "]"
+        return "[" + ",".join([encode(item, depth, budget) for item in value]) + "]"
     if kind is tuple:
-        items = ",".join([encode_node(item, depth, budget, type) for item in value])
-        return '{"tuple":[' + items + "]}"
+        return '{"tuple":[' + ",".join([encode(item, depth, budget) for item in value]) + "]}"
     if kind is set:
-        items = ",".join([encode_node(item, depth, budget, type) for item in value])
-        return '{"set":[' + items + "]}"
+        return '{"set":[' + ",".join([encode(item, depth, budget) for item in value]) + "]}"
     if kind is dict:
         pairs = [
-            "[" + encode_node(key, depth, budget, type) + "," + encode_node(item, depth, budget, type) + "]"
+            "[" + encode(key, depth, budget) + "," + encode(item, depth, budget) + "]"
             for key, item in value.items()
         ]
         return '{"dict":[' + ",".join(pairs) + "]}"

@@ -60,6 +60,23 @@ pub enum VerdictStatus {
     NoTests,
 }
 
+impl std::fmt::Display for VerdictStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Passed => "passed",
+            Self::Wrong => "wrong",
+            Self::Error => "error",
+            Self::WallTimeout => "wall timeout",
+            Self::CpuTimeout => "cpu timeout",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Disk => "disk",
+            Self::Tampered => "tampered",
+            Self::NoTests => "no tests",
+        })
+    }
+}
+
 impl VerdictStatus {
     /// Depends on how busy the machine was, so is never cached.
     pub fn is_timeout(self) -> bool {

@@ -224,10 +224,7 @@ fn serve(
     scratch: Option<&Scratch>,
 ) -> io::Result<()> {
     let mut incoming = Vec::new();
-    for _ in 0..setup.config.runs_per_slot {
-        let Some(request) = next_request(client, &mut incoming)? else {
-            return Ok(());
-        };
+    while let Some(request) = next_request(client, &mut incoming)? {
         let reply = match run::run(&request, zygote, tier, client) {
             Ok(reply) => reply,
             Err(Lost::Abandoned) => return Ok(()),

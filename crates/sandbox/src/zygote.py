@@ -173,7 +173,8 @@ def prepare(harnesses, source):
     """The `main` of a trusted harness; executed once, before any foreign code."""
     main = harnesses.get(source)
     if main is None:
-        space = {"__name__": "harness", "__builtins__": builtins}
+        # Builtins of its own, which foreign code does not patch by chance.
+        space = {"__name__": "harness", "__builtins__": dict(vars(builtins))}
         exec(compile(source, "<harness>", "exec", dont_inherit=True), space)
         gc.collect()
         gc.freeze()

@@ -228,3 +228,70 @@ fn cut(
     parts.extend(part(done..whole.len_original()).map(|rest| (rest, None)));
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokenizers::{AddedToken, normalizers::unicode::NFC};
+
+    use super::*;
+    use crate::BpeOptions;
+
+    fn with_literals() -> Tokenizer {
+        let options = BpeOptions {
+            vocabulary: 280,
+            special_tokens: vec!["<|end|>".to_owned()],
+        };
+        let mut inner = Tokenizer::train(["le café, la fin"; 3], &options)
+            .unwrap()
+            .inner;
+        inner.with_normalizer(Some(NFC)).unwrap();
+        let special = [
+            AddedToken::from("<l>", true).lstrip(true),
+            AddedToken::from("<r>", true).rstrip(true),
+            AddedToken::from("<w>", true).single_word(true),
+            AddedToken::from("<|end|>x", true),
+        ];
+        inner.add_special_tokens(special).unwrap();
+        inner
+            .add_tokens([AddedToken::from("<think>", false).normalized(false)])
+            .unwrap();
+        Tokenizer::from_inner(inner)
+    }
+
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "<|end|>", "<|end|>x", "<l>", "<r>", "<w>", "<think>", "<", " ", "\n", "a", "é",
+            "e\u{301}", "日", "12", "_",
+        ]);
+        prop::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        /// The reference implementation is the judge of what unguarded text means.
+        #[test]
+        fn unguarded_text_encodes_as_in_the_tokenizers_crate(text in pieces()) {
+            // What counts as a letter beside `single_word` tokens is not the same for bare accents.
+            prop_assume!(!text.contains("\u{301}<w>") && !text.contains("<w>\u{301}"));
+            let tokenizer = with_literals();
+            let marked = MarkedText { text: text.clone(), ..MarkedText::default() };
+            let found = tokenizer.encode_marked(&marked).unwrap();
+            let expected = tokenizer.inner.encode(text, false).unwrap();
+            let ids: Vec<TokenId> = found.iter().map(|(id, _)| *id).collect();
+            prop_assert_eq!(ids, expected.get_ids());
+            let ranges: Vec<(usize, usize)> =
+                found.into_iter().map(|(_, range)| (range.start, range.end)).collect();
+            prop_assert_eq!(ranges, expected.get_offsets());
+        }
+
+        #[test]
+        fn ordinary_text_has_no_special_tokens(text in pieces()) {
+            let tokenizer = with_literals();
+            let ids = tokenizer.encode(&text).unwrap();
+            prop_assert!(ids.iter().all(|&id| !tokenizer.is_special(id)));
+            let think = tokenizer.token_to_id("<think>").unwrap();
+            let thoughts = ids.iter().filter(|&&id| id == think).count();
+            prop_assert_eq!(thoughts, text.matches("<think>").count());
+        }
+    }
+}

@@ -1,15 +1,22 @@
 //! Tokens per second of training, scoring and decoding at the size of the first studies.
 //!
-//! `cargo bench -p engine [-- THREADS]` prints one line per job: the median of several repetitions.
+//! `cargo bench -p engine [-- THREADS] [score|train|decode]` prints one line per job.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, mpsc},
+    time::Instant,
+};
 
-use engine::{AdamW, Engine, Learner, LearnerOptions, Model, ModelConfig, RowScores, TokenLoss, TrainRow};
-use record::Seed;
+use engine::{
+    AdamW, Engine, Learner, LearnerOptions, Model, ModelConfig, RowScores, SampleRequest, Sampler,
+    SamplerOptions, TokenLoss, TrainRow,
+};
+use record::{Sampling, Seed, WeightVersion};
 
 const ROW_TOKENS: usize = 110;
 const MASKED: usize = 48;
+const JOBS: [&str; 3] = ["score", "train", "decode"];
 
 fn main() {
     let threads = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(2);
@@ -22,33 +29,75 @@ fn main() {
     println!("{threads} threads, {} parameters", model.n_parameters());
     for rows in [16, 32, 48] {
         let batch = Rows::new(rows, 640);
-        let rate = median(9, || {
+        report(&format!("score {rows} rows"), 9, || {
             engine.score(&model, &batch.rows()).unwrap();
             rows * ROW_TOKENS
         });
-        println!("score  {rows:3} rows: {rate:8.0} tokens/s");
         let mut learner = Learner::new(&engine, Arc::clone(&model), LearnerOptions::default());
-        let rate = median(15, || {
+        report(&format!("train {rows} rows"), 15, || {
             learner.forward_backward(&batch.rows(), &MeanLoss { rows }).unwrap();
             learner.optim_step(&AdamW::at(1e-3));
             rows * ROW_TOKENS
         });
-        println!("train  {rows:3} rows: {rate:8.0} tokens/s");
+    }
+    for concurrent in [1, 32, 128, 192] {
+        let options = SamplerOptions { max_sequences: concurrent, ..SamplerOptions::default() };
+        let sampler = Sampler::start(&engine, options).unwrap();
+        sampler.publish("model", Arc::clone(&model), WeightVersion(0));
+        report(&format!("decode {concurrent} at once"), 7, || decode(&sampler, concurrent));
     }
 }
 
-/// Median tokens per second of `repetitions` runs after two unmeasured ones.
-fn median(repetitions: usize, mut job: impl FnMut() -> usize) -> f64 {
+/// Samples groups of eight responses to prompts of 62 tokens, 48 tokens each, prefill included;
+/// returns the response tokens.
+fn decode(sampler: &Sampler, requests: usize) -> usize {
+    let batch = Rows::new(requests.div_ceil(8), 640);
+    let (sender, receiver) = mpsc::channel();
+    for request in 0..requests {
+        let sender = sender.clone();
+        sampler.submit(SampleRequest {
+            model: "model".to_owned(),
+            prompt: batch.tokens[request / 8][..ROW_TOKENS - MASKED].to_vec(),
+            sampling: Sampling::at(1.0, MASKED),
+            seed: Seed(request as u64),
+            done: Box::new(move |answer| sender.send(answer.unwrap().response.len()).unwrap()),
+        });
+    }
+    drop(sender);
+    receiver.iter().sum()
+}
+
+/// Runs a job some times, after two unmeasured runs, and prints the median of its tokens per second
+/// and, where the system tells, its tokens per second of processor time: on a busy machine the
+/// second says what an idle one would do on one thread.
+fn report(name: &str, repetitions: usize, mut job: impl FnMut() -> usize) {
+    if std::env::args().skip(1).any(|word| JOBS.contains(&&*word) && !name.starts_with(&word)) {
+        return;
+    }
     job();
     job();
-    let mut rates: Vec<f64> = (0..repetitions)
-        .map(|_| {
-            let start = Instant::now();
-            job() as f64 / start.elapsed().as_secs_f64()
-        })
-        .collect();
+    let mut rates = Vec::new();
+    let (mut tokens, before) = (0, processor_seconds());
+    for _ in 0..repetitions {
+        let start = Instant::now();
+        let done = job();
+        rates.push(done as f64 / start.elapsed().as_secs_f64());
+        tokens += done;
+    }
     rates.sort_by(f64::total_cmp);
-    rates[repetitions / 2]
+    let busy = processor_seconds() - before;
+    let (median, per_core) = (rates[repetitions / 2], tokens as f64 / busy);
+    println!("{name:20} {median:8.0} tokens/s {per_core:8.0} per core-second");
+}
+
+/// Processor time of all threads so far; not a number where `/proc` is missing.
+fn processor_seconds() -> f64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return f64::NAN };
+    let nanoseconds = tasks.filter_map(|task| {
+        let times = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        times.split(' ').next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() * 1e-9
 }
 
 /// Mean negative log-likelihood over the masked tokens of all rows.

@@ -173,8 +173,9 @@ impl Learner {
         if applied {
             self.step += 1;
             self.apply(adam, grad_norm);
+        } else {
+            self.zero_gradients();
         }
-        self.zero_gradients();
         StepReport { grad_norm, applied, step: self.step }
     }
 
@@ -269,7 +270,7 @@ impl Learner {
         let decayed = Update { keep: 1.0 - adam.learning_rate * adam.weight_decay, ..update };
         let model = Arc::make_mut(&mut self.model);
         let layout = Arc::clone(model.layout());
-        let (mut weights, mut gradients) = (model.weights_mut(), &*self.lanes[0]);
+        let (mut weights, mut gradients) = (model.weights_mut(), &mut *self.lanes[0]);
         let (mut first, mut second) = (&mut *self.moments.first, &mut *self.moments.second);
         let mut work = Vec::new();
         for tensor in &layout.tensors {
@@ -279,7 +280,7 @@ impl Learner {
                 let len = left.min(CHUNK);
                 left -= len;
                 let (g, m, v, w);
-                (g, gradients) = gradients.split_at(len);
+                (g, gradients) = gradients.split_at_mut(len);
                 (w, weights) = weights.split_at_mut(len);
                 (m, first) = first.split_at_mut(len);
                 (v, second) = second.split_at_mut(len);

@@ -18,10 +18,12 @@ pub(crate) struct Update {
     pub(crate) gradient_factor: f32,
 }
 
+/// Clears the gradients on the way.
+///
 /// `m = β₁m + (1-β₁)g`, `v = β₂v + (1-β₂)g²`, `w = keep·w - rate·m / (sqrt(v)·root_correction + ε)`.
 pub(crate) fn update(
     update: Update,
-    gradients: &[f32],
+    gradients: &mut [f32],
     weights: &mut [f32],
     first_moments: &mut [f32],
     second_moments: &mut [f32],
@@ -29,10 +31,11 @@ pub(crate) fn update(
     vectorised(
         #[inline(always)]
         || {
-            for (((g, w), m), v) in
-                gradients.iter().zip(weights).zip(first_moments).zip(second_moments)
+            for (((gradient, w), m), v) in
+                gradients.iter_mut().zip(weights).zip(first_moments).zip(second_moments)
             {
-                let g = g * update.gradient_factor;
+                let g = *gradient * update.gradient_factor;
+                *gradient = 0.0;
                 *m = update.beta1 * *m + (1.0 - update.beta1) * g;
                 *v = update.beta2 * *v + (1.0 - update.beta2) * (g * g);
                 let root = v.sqrt() * update.root_correction;
@@ -66,7 +69,7 @@ mod tests {
                 keep: (1.0 - rate * decay) as f32,
                 gradient_factor: 0.5,
             };
-            update(scalars, &[2.0 * g as f32; 20], &mut w, &mut m, &mut v);
+            update(scalars, &mut [2.0 * g as f32; 20], &mut w, &mut m, &mut v);
         }
         assert!(w.iter().all(|&w| (f64::from(w) - ew).abs() < 1e-5), "{} is not {ew}", w[0]);
     }

@@ -1,7 +1,7 @@
 //! The one matrix product under every kernel: small tiles, one fixed chain of additions per element.
 //!
-//! `out[i, j] = start[i, j] + left[i, 0]·right[0, j] + left[i, 1]·right[1, j] + …`, always in this
-//! order, one fused multiply-add per term. An element therefore does not depend on how many rows
+//! `out[i, j] = (left[i, 0]·right[0, j] + left[i, 1]·right[1, j] + …) + start[i, j]`, always in this
+//! order, one fused multiply-add per product. An element therefore does not depend on how many rows
 //! are computed with it, on the tile that it falls into or on the number of threads, which is what
 //! makes sampling independent of batch composition. (On a CPU without fused multiply-add the terms
 //! are rounded twice; the order is the same.)
@@ -33,7 +33,7 @@ pub(crate) struct Right<'a> {
     pub(crate) panel_stride: usize,
 }
 
-/// What the chain of additions of each element starts from.
+/// What is added to the sum of products of each element.
 #[derive(Clone, Copy)]
 pub(crate) enum Start<'a> {
     Zero,
@@ -166,37 +166,7 @@ impl Multiply<'_> {
         let width = 2 * lanes;
         let left_start = self.left.row_start(row);
         let right_start = column / PANEL * self.right.panel_stride + column % PANEL;
-        let out_start = row * self.out_stride + column;
-        // The widest tile: STRIP rows of PANEL columns.
-        let mut edge = [0.0_f32; STRIP * PANEL];
-        let whole = used == width;
         let mut sums = [[simd.splat_f32s(0.0); 2]; ROWS];
-        match self.start {
-            Start::Zero => {}
-            Start::Output if whole => {
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    // SAFETY: a whole tile of `out` from `out_start` lies inside, see `multiply`.
-                    unsafe {
-                        let from = self.out.as_ptr().add(out_start + i * self.out_stride);
-                        *sums = [load::<S>(from), load::<S>(from.add(lanes))];
-                    }
-                }
-            }
-            Start::Output => {
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let from = out_start + i * self.out_stride;
-                    edge[..used].copy_from_slice(&self.out[from..from + used]);
-                    // SAFETY: `edge` holds at least `width` floats.
-                    *sums = unsafe { [load::<S>(edge.as_ptr()), load::<S>(edge[lanes..].as_ptr())] };
-                }
-            }
-            Start::Row(values) => {
-                edge[..used].copy_from_slice(&values[column..column + used]);
-                // SAFETY: `edge` holds at least `width` floats.
-                let first = unsafe { [load::<S>(edge.as_ptr()), load::<S>(edge[lanes..].as_ptr())] };
-                sums = [first; ROWS];
-            }
-        }
         // SAFETY: `multiply` has checked the last element of both operands, and the addresses grow
         // with row, step and column.
         unsafe {
@@ -213,24 +183,73 @@ impl Multiply<'_> {
                 right = right.wrapping_add(PANEL);
             }
         }
-        for (i, sums) in sums.iter().enumerate() {
-            let to = out_start + i * self.out_stride;
-            if whole {
-                // SAFETY: a whole tile of `out` from `out_start` lies inside, see `multiply`.
-                unsafe {
-                    let to = self.out.as_mut_ptr().add(to);
-                    store::<S>(to, sums[0]);
-                    store::<S>(to.add(lanes), sums[1]);
+        // One short loop per case: a longer body is not unrolled, which would put the sums in memory.
+        if used < width {
+            let mut wide = [[0.0; PANEL]; ROWS];
+            for (sums, wide) in sums.iter().zip(&mut wide) {
+                store_pair::<S>(*sums, &mut wide[..width]);
+            }
+            self.store_edge(&wide, row, column, used);
+            return;
+        }
+        let out = &mut self.out[row * self.out_stride + column..];
+        match self.start {
+            Start::Zero => {
+                for (i, sums) in sums.iter().enumerate() {
+                    store_pair::<S>(*sums, &mut out[i * self.out_stride..][..width]);
                 }
-            } else {
-                // SAFETY: `edge` holds at least `width` floats.
-                unsafe {
-                    store::<S>(edge.as_mut_ptr(), sums[0]);
-                    store::<S>(edge.as_mut_ptr().add(lanes), sums[1]);
+            }
+            Start::Output => {
+                for (i, sums) in sums.iter().enumerate() {
+                    let out = &mut out[i * self.out_stride..][..width];
+                    let start = load_pair::<S>(out);
+                    let sums = [0, 1].map(|half| simd.add_f32s(sums[half], start[half]));
+                    store_pair::<S>(sums, out);
                 }
-                self.out[to..to + used].copy_from_slice(&edge[..used]);
+            }
+            Start::Row(values) => {
+                let start = load_pair::<S>(&values[column..column + width]);
+                for (i, sums) in sums.iter().enumerate() {
+                    let sums = [0, 1].map(|half| simd.add_f32s(sums[half], start[half]));
+                    store_pair::<S>(sums, &mut out[i * self.out_stride..][..width]);
+                }
             }
         }
+    }
+
+    /// The first `used` columns of a tile.
+    #[inline(always)]
+    fn store_edge(&mut self, wide: &[[f32; PANEL]], row: usize, column: usize, used: usize) {
+        for (i, sums) in wide.iter().enumerate() {
+            let out = &mut self.out[(row + i) * self.out_stride + column..][..used];
+            match self.start {
+                Start::Zero => out.copy_from_slice(&sums[..used]),
+                Start::Output => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum),
+                Start::Row(values) => {
+                    for ((out, sum), start) in out.iter_mut().zip(sums).zip(&values[column..]) {
+                        *out = sum + start;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Two registers from as many floats.
+#[inline(always)]
+fn load_pair<S: Simd>(from: &[f32]) -> [S::f32s; 2] {
+    assert!(from.len() == 2 * S::F32_LANES);
+    // SAFETY: just checked.
+    unsafe { [load::<S>(from.as_ptr()), load::<S>(from.as_ptr().add(S::F32_LANES))] }
+}
+
+#[inline(always)]
+fn store_pair<S: Simd>(values: [S::f32s; 2], to: &mut [f32]) {
+    assert!(to.len() == 2 * S::F32_LANES);
+    // SAFETY: just checked.
+    unsafe {
+        store::<S>(to.as_mut_ptr(), values[0]);
+        store::<S>(to.as_mut_ptr().add(S::F32_LANES), values[1]);
     }
 }
 

@@ -36,7 +36,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     f32::from_bits(polynomial.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-const LANES: usize = 16;
+/// Elements that loops treat as one block: the widest register.
+pub(crate) const LANES: usize = 16;
 
 /// Σ a[i]·b[i] over equally long slices: 16 running sums, then their sum.
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! Root-mean-square norm: `y = x · w / sqrt(mean(x²) + ε)` per row.
 
-use super::math::{dot, vectorised};
+use super::math::{LANES, dot, vectorised};
 
 /// `y[rows, width]` from `x[rows, width]`; leaves `1 / sqrt(mean(x²) + ε)` of each row in `scales`.
 pub(crate) fn forward(x: &[f32], weight: &[f32], epsilon: f32, scales: &mut [f32], y: &mut [f32]) {
@@ -57,21 +57,28 @@ pub(crate) fn backward(
                 .zip(scales)
             {
                 // Σ dy·w·x, with the product dy·x that d_weight needs as well.
-                let mut sums = [0.0_f32; 16];
-                let mut at = 0;
-                while at + 16 <= width {
-                    for lane in 0..16 {
-                        let product = dy[at + lane] * x[at + lane];
-                        d_weight[at + lane] += product * scale;
-                        sums[lane] += product * weight[at + lane];
+                let mut sums = [0.0_f32; LANES];
+                let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+                let (dy_blocks, dy_rest) = dy.as_chunks::<LANES>();
+                let (weight_blocks, weight_rest) = weight.as_chunks::<LANES>();
+                let (d_weight_blocks, d_weight_rest) = d_weight.as_chunks_mut::<LANES>();
+                for (((x, dy), weight), d_weight) in
+                    x_blocks.iter().zip(dy_blocks).zip(weight_blocks).zip(d_weight_blocks)
+                {
+                    let mut d = *d_weight;
+                    for lane in 0..LANES {
+                        let product = dy[lane] * x[lane];
+                        d[lane] += product * scale;
+                        sums[lane] += product * weight[lane];
                     }
-                    at += 16;
+                    *d_weight = d;
                 }
                 let mut total: f32 = sums.iter().sum();
-                for at in at..width {
-                    let product = dy[at] * x[at];
-                    d_weight[at] += product * scale;
-                    total += product * weight[at];
+                for (((x, dy), weight), d_weight) in
+                    x_rest.iter().zip(dy_rest).zip(weight_rest).zip(d_weight_rest)
+                {
+                    *d_weight += dy * x * scale;
+                    total += dy * x * weight;
                 }
                 let pull = total * scale * scale * scale / width as f32;
                 for (((dx, x), dy), weight) in dx.iter_mut().zip(x).zip(dy).zip(weight) {

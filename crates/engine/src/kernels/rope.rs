@@ -32,30 +32,32 @@ impl Rope {
     /// `to = factor · rotation(position) · from`, one head.
     #[inline(always)]
     pub(crate) fn rotate(&self, position: usize, factor: f32, from: &[f32], to: &mut [f32]) {
-        let half = self.half;
-        let cosines = &self.cosines[position * half..][..half];
-        let sines = &self.sines[position * half..][..half];
-        let (first, second) = from.split_at(half);
-        let (to_first, to_second) = to.split_at_mut(half);
-        for i in 0..half {
-            let (x, y) = (first[i], second[i]);
-            to_first[i] = factor * (x * cosines[i] - y * sines[i]);
-            to_second[i] = factor * (y * cosines[i] + x * sines[i]);
-        }
+        self.turn(position, [factor, factor], from, to);
     }
 
     /// `to = factor · rotation(-position) · from`: the gradient of [`Self::rotate`].
     #[inline(always)]
     pub(crate) fn rotate_back(&self, position: usize, factor: f32, from: &[f32], to: &mut [f32]) {
+        self.turn(position, [factor, -factor], from, to);
+    }
+
+    /// Cosines and sines come with a factor each.
+    #[inline(always)]
+    fn turn(&self, position: usize, factors: [f32; 2], from: &[f32], to: &mut [f32]) {
         let half = self.half;
         let cosines = &self.cosines[position * half..][..half];
         let sines = &self.sines[position * half..][..half];
         let (first, second) = from.split_at(half);
         let (to_first, to_second) = to.split_at_mut(half);
-        for i in 0..half {
-            let (x, y) = (first[i], second[i]);
-            to_first[i] = factor * (x * cosines[i] + y * sines[i]);
-            to_second[i] = factor * (y * cosines[i] - x * sines[i]);
+        for (to, ((x, y), (cosine, sine))) in
+            to_first.iter_mut().zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
+        {
+            *to = factors[0] * (x * cosine) - factors[1] * (y * sine);
+        }
+        for (to, ((x, y), (cosine, sine))) in
+            to_second.iter_mut().zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
+        {
+            *to = factors[0] * (y * cosine) + factors[1] * (x * sine);
         }
     }
 }

@@ -30,11 +30,12 @@ def masked_logprobs(model, row, masked):
 
 def write_case():
     torch.manual_seed(7)
+    # No padding token: transformers gives its embedding no gradient from the input side.
     config = Qwen2Config(
         vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
         tie_word_embeddings=True, rope_theta=5000.0, rms_norm_eps=1e-5,
-        bos_token_id=None, eos_token_id=1, pad_token_id=0,
+        bos_token_id=None, eos_token_id=1, pad_token_id=None,
     )
     model = Qwen2ForCausalLM(config).float().eval()
     with torch.no_grad():

@@ -1,1 +1,38 @@
-fn main() {}
+//! The command line: one binary, `etude`.
+
+mod args;
+mod doctor;
+mod evaluate;
+mod failure;
+mod machine;
+mod plan;
+mod report;
+mod screen;
+mod train;
+mod walk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use screen::Screen;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let screen = Screen::new();
+    let done = match cli.command {
+        Command::Train(args) => train::run(&args, screen),
+        Command::Eval(args) => evaluate::run(&args, screen),
+        Command::Report(args) => report::run(&args, screen),
+        Command::Plan(args) => plan::run(&args, screen),
+        Command::Doctor(args) => doctor::run(&args, screen),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            screen.say(failure.to_string());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

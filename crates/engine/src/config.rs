@@ -140,7 +140,7 @@ impl ModelConfig {
     }
 
     /// Refuses sizes that make no model.
-    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        pub fn check(&self) -> Result<(), ModelError> {
         let sizes = [
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),

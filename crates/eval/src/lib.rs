@@ -1,1 +1,70 @@
 //! Evaluation suites over a study, with 95 % intervals over tasks.
+//!
+//! A [`Suite`] names what is measured: which policies, which tasks, how many samples a task. Playing it
+//! is a [`rollout::Runner`]'s work, measuring is the study's; this crate puts the two together and
+//! keeps the result in a form that the journal holds.
+
+mod compare;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use record::{Estimate, Group, Seed};
+use rollout::{Progress, RolloutError, Runner, Study, Tally};
+
+pub use compare::{Difference, paired_difference};
+
+/// One evaluation to be played.
+pub struct Suite<'a, S: Study> {
+    /// Its name in `summary.json`, for example `sft`.
+    pub name: String,
+    /// What was evaluated, for people: a checkpoint, a fixed text.
+    pub policy: String,
+    pub study: &'a S,
+    /// Holds the role bindings under test; it must play with the same study.
+    pub runner: &'a Runner<S>,
+    pub tasks: &'a [Arc<S::Task>],
+    /// Episodes a task.
+    pub samples: u32,
+    pub seed: Seed,
+}
+
+/// What came of a suite.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    pub name: String,
+    pub policy: String,
+    pub n_tasks: usize,
+    pub metrics: BTreeMap<String, Estimate>,
+    /// Episodes without a verdict are in here and in no metric.
+    pub tally: Tally,
+    pub groups: Vec<Group>,
+    /// Tokens sampled by all roles.
+    pub sampled_tokens: u64,
+}
+
+/// Plays a suite to its end.
+///
+/// # Errors
+/// As [`Runner::play`]: too many episodes without a verdict.
+pub async fn evaluate<S: Study>(
+    suite: Suite<'_, S>,
+    progress: impl FnMut(Progress),
+) -> Result<Evaluated, RolloutError> {
+    let groups =
+        suite.runner.play(0, suite.tasks, suite.samples, suite.seed, progress).await?;
+    let sampled_tokens = groups
+        .iter()
+        .flat_map(|group| &group.episodes)
+        .flat_map(|episode| &episode.calls)
+        .map(|call| call.completion.response.len() as u64)
+        .sum();
+    Ok(Evaluated {
+        metrics: suite.study.evaluation_metrics(&groups),
+        name: suite.name,
+        policy: suite.policy,
+        n_tasks: suite.tasks.len(),
+        tally: Tally::of(&groups),
+        groups,
+        sampled_tokens,
+    })
+}

@@ -16,6 +16,7 @@ mod page;
 mod phases;
 mod run_view;
 mod samples;
+mod seeds;
 mod terminal;
 mod words;
 
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde};
 
 pub use run_view::RunView;
+pub use seeds::{SeedResult, Seeds, SeedsError};
 pub use terminal::summary_text;
 
 /// A report could not be made.

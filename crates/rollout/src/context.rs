@@ -41,12 +41,16 @@ impl Cx {
             .cloned()
             .ok_or_else(|| Fault::grader(format!("no policy is bound to the role `{role}`")))?;
         let chat = binding.policy.chat();
-        let prompt = chat.prompt(messages).map_err(|error| {
-            Fault::grader(format!("task {}, role {role}: cannot render: {error}", self.task))
-        })?;
+        let unreadable = |doing: &str, error: &dyn std::fmt::Display| {
+            Fault::grader(format!("task {}, role {role}: cannot {doing}: {error}", self.task))
+        };
+        let prompt = chat
+            .render(messages, true)
+            .map_err(|error| unreadable("render the chat", &error))?
+            .tokens;
         let mut sampling = binding.sampling.clone();
         if sampling.stop.is_empty() {
-            sampling.stop = chat.stop_ids().to_vec();
+            sampling.stop = chat.stop_tokens().to_vec();
         }
         let request = Request {
             prompt,
@@ -62,11 +66,10 @@ impl Cx {
                 _ => Fault::infra(message),
             }
         })?;
-        let spoken = match completion.stop {
-            StopReason::Stop => &completion.response[..completion.response.len().saturating_sub(1)],
-            StopReason::Length => &completion.response[..],
-        };
-        let answer = Answer { text: chat.decode(spoken), stop: completion.stop };
+        let text = chat
+            .response_text(&completion.response)
+            .map_err(|error| unreadable("read the response", &error))?;
+        let answer = Answer { text, stop: completion.stop };
         self.calls.push(Call { role: role.to_owned(), completion });
         Ok(answer)
     }

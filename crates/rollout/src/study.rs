@@ -27,8 +27,16 @@ pub trait Study: Send + Sync + 'static {
         cx: &'a mut Cx,
     ) -> impl Future<Output = Result<Played, Fault>> + Send + 'a;
 
-    /// The study's own metrics of one training step.
-    fn step_metrics(&self, groups: &[Group]) -> BTreeMap<String, f64>;
+    /// What the study's instruments have counted since they were started, by name.
+    fn counters(&self) -> BTreeMap<String, f64>;
+
+    /// The study's own metrics of one training step; `counted` is what [`Study::counters`] grew by
+    /// while it was played.
+    fn step_metrics(
+        &self,
+        groups: &[Group],
+        counted: &BTreeMap<String, f64>,
+    ) -> BTreeMap<String, f64>;
 
     /// The study's measures of an evaluation, with 95 % intervals over tasks.
     fn evaluation_metrics(&self, groups: &[Group]) -> BTreeMap<String, Estimate>;

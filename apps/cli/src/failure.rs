@@ -1,0 +1,56 @@
+//! How a command ends when it does not succeed.
+
+use std::{fmt, path::PathBuf};
+
+/// Why a command did not succeed; decides the exit code.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was asked wrongly: a bad recipe, a missing file. Nothing was done. Exit code 2.
+    Asked(anyhow::Error),
+    /// The work failed. Exit code 1.
+    Failed(anyhow::Error),
+    /// Ctrl-C, after everything that was committed was kept. Exit code 130.
+    Interrupted { run: PathBuf },
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Asked(_) => 2,
+            Self::Failed(_) => 1,
+            Self::Interrupted { .. } => 130,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked(error) | Self::Failed(error) => write!(f, "etude: {error:#}"),
+            Self::Interrupted { run } => write!(
+                f,
+                "etude: stopped; what was committed is kept. Go on with: etude train --resume {}",
+                run.display()
+            ),
+        }
+    }
+}
+
+/// Says which kind of failure an error is.
+pub(crate) trait Classify<T> {
+    /// The user asked wrongly.
+    fn asked(self) -> Outcome<T>;
+    /// The work failed.
+    fn failed(self) -> Outcome<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> Classify<T> for Result<T, E> {
+    fn asked(self) -> Outcome<T> {
+        self.map_err(|error| Failure::Asked(error.into()))
+    }
+    fn failed(self) -> Outcome<T> {
+        self.map_err(|error| Failure::Failed(error.into()))
+    }
+}

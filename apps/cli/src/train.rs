@@ -1,0 +1,106 @@
+//! `etude train`: run a recipe, or go on with a run.
+
+use std::path::{Path, PathBuf};
+
+use journal::{Replay, RunDir, RunStarted};
+use recipe::Resolved;
+use train::Stop;
+
+use crate::{
+    args::TrainArgs,
+    failure::{Classify, Failure, Outcome},
+    machine,
+    report::print_result,
+    screen::Screen,
+    walk::{Instruments, Walk, recipe::Recipe},
+};
+
+pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
+    let (recipe, run, replay) = match (&args.resume, &args.recipe) {
+        (Some(directory), _) => resume(directory, screen)?,
+        (None, Some(path)) => begin(path, args, screen)?,
+        (None, None) => return Err(Failure::Asked(anyhow::anyhow!("name a recipe"))),
+    };
+    let instruments = Instruments::start(&recipe)?;
+    let stop = Stop::default();
+    stop_on_ctrl_c(&instruments, &stop, screen);
+    let walk = Walk {
+        recipe: &recipe,
+        run: &run,
+        replay: &replay,
+        instruments: &instruments,
+        screen,
+        stop: &stop,
+    };
+    walk.train()?;
+    print_result(run.path(), args.json, screen)
+}
+
+fn begin(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
+    let Resolved { value, text, hash } = recipe::load::<Recipe>(path, &args.set).asked()?;
+    value.check().asked()?;
+    let directory = match &args.run {
+        Some(directory) => directory.clone(),
+        None => free_directory(&value.name),
+    };
+    let started = RunStarted {
+        study: "critique".to_owned(),
+        name: value.name.clone(),
+        seed: value.seed,
+        recipe_hash: hash,
+        etude: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine::facts(),
+    };
+    let run = RunDir::create(&directory, &text, started).asked()?;
+    screen.say(format!("{}: {}, seed {}", directory.display(), path.display(), value.seed));
+    Ok((value, run, Replay::default()))
+}
+
+fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
+    let (run, replay) = RunDir::open(directory).asked()?;
+    let text = run.recipe().asked()?;
+    let origin = directory.join("recipe.toml").display().to_string();
+    let recipe = recipe::resolve::<Recipe>(&text, &origin, &[]).asked()?.value;
+    let steps = replay.last_step("rl").map_or(0, |step| step.step);
+    screen.say(format!(
+        "{}: going on; {} reinforcement steps are committed",
+        directory.display(),
+        steps
+    ));
+    if replay.recovered.torn_bytes > 0 || !replay.recovered.leftovers.is_empty() {
+        screen.say(format!(
+            "  the last process was cut short: {} bytes of a half-written record and {} uncommitted \
+             files were removed",
+            replay.recovered.torn_bytes,
+            replay.recovered.leftovers.len()
+        ));
+    }
+    Ok((recipe, run, replay))
+}
+
+/// `runs/<name>`, or with the first number behind it that is free.
+fn free_directory(name: &str) -> PathBuf {
+    let first = Path::new("runs").join(name);
+    if !first.exists() {
+        return first;
+    }
+    (2u32..)
+        .map(|n| Path::new("runs").join(format!("{name}-{n}")))
+        .find(|path| !path.exists())
+        .unwrap_or(first)
+}
+
+/// The first Ctrl-C asks the loops to stop where nothing is lost; the second ends the process.
+fn stop_on_ctrl_c(instruments: &Instruments, stop: &Stop, screen: Screen) {
+    let stop = stop.clone();
+    instruments.runtime.spawn(async move {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return;
+        }
+        screen.say("\nstopping at the next safe point; Ctrl-C again ends at once");
+        stop.request();
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
+    });
+}

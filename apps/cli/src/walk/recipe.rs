@@ -1,0 +1,252 @@
+//! The recipe of the critique study: every key that `recipes/critique/*.toml` may have.
+
+use std::path::PathBuf;
+
+use critique::{
+    RewardConfig,
+    tiny::{CriticMix, ReviserMix},
+};
+use engine::ModelConfig;
+use learn::OptimizerConfig;
+use record::Sampling;
+use rollout::Options as RolloutOptions;
+use serde::{Deserialize, Serialize};
+use train::ReinforceConfig;
+
+/// One run of the critique study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    pub(crate) study: StudyName,
+    /// Names the run directory, `runs/<name>`.
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) seed: u64,
+    /// Threads of the engine and slots of the sandbox. Changes no result.
+    #[serde(default = "two")]
+    pub(crate) threads: usize,
+    pub(crate) tasks: Tasks,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) critic: Role,
+    pub(crate) reviser: Role,
+    pub(crate) sft: Sft,
+    #[serde(default)]
+    pub(crate) reward: RewardConfig,
+    pub(crate) rl: ReinforceConfig,
+    pub(crate) eval: Eval,
+    #[serde(default)]
+    pub(crate) sandbox: Sandbox,
+    #[serde(default)]
+    pub(crate) rollout: RolloutOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum StudyName {
+    Critique,
+}
+
+/// What is trained and evaluated on: drawn from the tiny world and checked in the sandbox, or read
+/// from files that an earlier run made (`tasks/*.jsonl` of its directory).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Tasks to train on.
+    pub(crate) train: usize,
+    /// Held-out tasks to evaluate on.
+    pub(crate) eval: usize,
+    /// Chance that a task's program is right as it stands.
+    #[serde(default = "share_right")]
+    pub(crate) share_right: f64,
+    /// Read the training tasks from here instead; `train` then bounds their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) train_file: Option<PathBuf>,
+    /// Read the evaluation tasks from here instead; `eval` then bounds their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) eval_file: Option<PathBuf>,
+}
+
+/// Byte-level BPE, trained on the drafts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tokenizer {
+    /// Entries in all: 256 bytes, special tokens, merges.
+    pub(crate) vocabulary: usize,
+}
+
+/// A role's model and how it is sampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Role {
+    pub(crate) temperature: f64,
+    pub(crate) max_tokens: usize,
+    pub(crate) model: Model,
+}
+
+/// A Qwen2-style decoder from random weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    pub(crate) hidden_size: usize,
+    pub(crate) intermediate_size: usize,
+    pub(crate) layers: usize,
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    /// Most tokens of prompt and response together.
+    pub(crate) context: usize,
+    #[serde(default = "rope_theta")]
+    pub(crate) rope_theta: f64,
+    #[serde(default = "initializer_range")]
+    pub(crate) initializer_range: f64,
+}
+
+/// Supervised stages, each from the end of the one before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sft {
+    pub(crate) critic: Vec<Stage<CriticMix>>,
+    pub(crate) reviser: Vec<Stage<ReviserMix>>,
+    /// Steps between checkpoints: what a killed run does again at most.
+    #[serde(default = "save_every")]
+    pub(crate) save_every: u64,
+    /// Distinct drafts that the rows are made from.
+    pub(crate) drafts: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stage<Mix> {
+    pub(crate) rows: usize,
+    /// Rows of one optimizer step.
+    pub(crate) batch_rows: usize,
+    /// Weight of the loss on the prompt's tokens; the response's have weight 1.
+    #[serde(default)]
+    pub(crate) prompt_loss: f64,
+    pub(crate) optimizer: OptimizerConfig,
+    pub(crate) mix: Mix,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Eval {
+    /// Critiques a task, at the critic's temperature.
+    pub(crate) samples: u32,
+    /// Evaluate the reviser on fixed critiques (empty, malformed, … and the right one).
+    #[serde(default = "yes")]
+    pub(crate) gates: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Sandbox {
+    /// Run untrusted code behind weaker walls than namespaces where those cannot be had.
+    pub(crate) allow_weak_tier: bool,
+    /// The Python to run programs with; found by searching when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) python: Option<PathBuf>,
+    /// Wall seconds of one judged program.
+    pub(crate) wall_s: f64,
+    /// CPU seconds of one judged program.
+    pub(crate) cpu_s: f64,
+    pub(crate) memory_mb: u64,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self { allow_weak_tier: false, python: None, wall_s: 10.0, cpu_s: 1.0, memory_mb: 256 }
+    }
+}
+
+impl Recipe {
+    /// Checks what types cannot say, before anything is done.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        use anyhow::ensure;
+        self.rl.algorithm.check().map_err(|error| anyhow::anyhow!("rl.algorithm: {error}"))?;
+        self.rl.optimizer.check().map_err(|error| anyhow::anyhow!("rl.optimizer: {error}"))?;
+        let stages = self.sft.critic.iter().map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows));
+        let stages = stages
+            .chain(self.sft.reviser.iter().map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows)));
+        for (optimizer, rows, batch_rows) in stages {
+            optimizer.check().map_err(|error| anyhow::anyhow!("sft optimizer: {error}"))?;
+            ensure!(
+                batch_rows >= 1 && batch_rows <= rows,
+                "an sft stage has rows = {rows} and batch_rows = {batch_rows}; a batch needs at least one \
+                 row and no more than there are"
+            );
+        }
+        ensure!(self.threads >= 1, "threads is 0; at least one is needed");
+        ensure!(self.tasks.train >= 1 && self.tasks.eval >= 1, "tasks.train and tasks.eval must be at least 1");
+        ensure!(
+            (0.0..=1.0).contains(&self.tasks.share_right),
+            "tasks.share_right is {}; a share lies between 0 and 1",
+            self.tasks.share_right
+        );
+        ensure!(self.sft.drafts >= 1, "sft.drafts must be at least 1");
+        ensure!(
+            self.rl.tasks_per_step >= 1 && self.rl.group_size >= 2,
+            "rl.tasks_per_step must be at least 1 and rl.group_size at least 2: a group of one has nothing \
+             to be compared with"
+        );
+        ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
+        for (role, settings) in [("critic", &self.critic), ("reviser", &self.reviser)] {
+            let model = &settings.model;
+            model
+                .config(self.tokenizer.vocabulary, &[])
+                .check()
+                .map_err(|error| anyhow::anyhow!("{role}.model: {error}"))?;
+            ensure!(
+                settings.max_tokens >= 1 && settings.max_tokens < model.context,
+                "{role}.max_tokens is {}, but the context holds {} tokens, prompt included",
+                settings.max_tokens,
+                model.context
+            );
+            ensure!(
+                settings.temperature >= 0.0 && settings.temperature.is_finite(),
+                "{role}.temperature is {}; it must be at least 0",
+                settings.temperature
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Role {
+    /// Stop tokens are the chat's own.
+    pub(crate) fn sampling(&self) -> Sampling {
+        Sampling::at(self.temperature as f32, self.max_tokens)
+    }
+}
+
+impl Model {
+    /// The engine's configuration for a vocabulary; `stop` are the ids that end a turn.
+    pub(crate) fn config(&self, vocabulary: usize, stop: &[u32]) -> ModelConfig {
+        let mut config =
+            ModelConfig::qwen2(vocabulary, self.hidden_size, self.layers, self.heads);
+        config.intermediate_size = self.intermediate_size;
+        config.n_kv_heads = self.kv_heads;
+        config.context = self.context;
+        config.rope_theta = self.rope_theta;
+        config.initializer_range = self.initializer_range;
+        config.eos_tokens = stop.to_vec();
+        config
+    }
+}
+
+fn two() -> usize {
+    2
+}
+fn yes() -> bool {
+    true
+}
+fn share_right() -> f64 {
+    0.3
+}
+fn rope_theta() -> f64 {
+    10_000.0
+}
+fn initializer_range() -> f64 {
+    0.02
+}
+fn save_every() -> u64 {
+    200
+}

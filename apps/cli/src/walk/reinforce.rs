@@ -1,0 +1,111 @@
+//! Phase `rl`: the critic learns from what its critiques lead to.
+
+use std::sync::Arc;
+
+use chat::Chat;
+use critique::{CRITIC, Purpose, REVISER};
+use engine::{LearnerOptions, Model};
+use learn::{EngineTrainer, Trainer};
+use policy::EnginePolicy;
+use record::WeightVersion;
+use rollout::{Roles, Runner};
+use train::{Reinforce, StepDone};
+
+use super::{Walk, tasks::TaskSets};
+use crate::failure::{Classify, Outcome};
+
+const PHASE: &str = "rl";
+
+/// Checkpoint of the critic after reinforcement.
+pub(super) const CRITIC_RL: &str = "critic-rl";
+
+impl Walk<'_> {
+    /// Trains the critic and returns its weights; the reviser and the reference stay as they are.
+    pub(super) fn reinforce(
+        &self,
+        sets: &TaskSets,
+        chat: &Chat,
+        critic: &Arc<Model>,
+        reviser: &Arc<Model>,
+    ) -> Outcome<Arc<Model>> {
+        self.screen.headline("Reinforcement: GRPO on the critic, paid by the revision's tests");
+        if self.replay.checkpoint(CRITIC_RL).is_some() {
+            self.screen.say("  done before");
+            return self.load_model(CRITIC_RL).map(Arc::new);
+        }
+        let engine = &self.instruments.engine;
+        let options = LearnerOptions::default();
+        let reference = Some(critic.clone());
+        let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
+        let policy = Arc::new(self.policy(CRITIC, chat, critic.clone())?);
+        let frozen = Arc::new(self.policy(REVISER, chat, reviser.clone())?);
+        let roles = Roles::default()
+            .bind(CRITIC, policy.clone(), self.recipe.critic.sampling())
+            .bind(REVISER, frozen, self.recipe.reviser.sampling());
+        let study = self.study(Purpose::Training);
+        let runner = Runner::new(study.clone(), roles, self.recipe.rollout.clone());
+        let reinforce = Reinforce {
+            phase: PHASE,
+            run: self.run,
+            chat,
+            replay: self.replay,
+            study: study.as_ref(),
+            runner: &runner,
+            tasks: &sets.train,
+            role: CRITIC,
+            config: &self.recipe.rl,
+            seed: self.seed().stream("rl", 0),
+            runtime: self.instruments.runtime.handle(),
+            stop: self.stop,
+        };
+        self.phase(PHASE, || {
+            let work = self.screen.work(PHASE, self.recipe.rl.steps);
+            let trained = reinforce.train(
+                &mut trainer,
+                |published| policy.publish(published.weights, published.version),
+                |_, _| {},
+                |done| {
+                    work.at(done.step);
+                    work.note(&line(&done), true);
+                },
+            );
+            self.classify(trained)?;
+            work.done(format!("{} steps", self.recipe.rl.steps));
+            Ok(0)
+        })?;
+        self.load_stage(PHASE, &mut trainer)?;
+        let model = trainer.publish().failed()?.weights;
+        self.save_model(CRITIC_RL, chat, &model)?;
+        Ok(model)
+    }
+
+    /// A policy of its own name on the shared sampler.
+    pub(super) fn policy(
+        &self,
+        name: &str,
+        chat: &Chat,
+        model: Arc<Model>,
+    ) -> Outcome<EnginePolicy> {
+        let sampler = self.instruments.sampler.clone();
+        EnginePolicy::new(sampler, name, chat.clone(), model, WeightVersion(0)).failed()
+    }
+}
+
+/// What a person wants to see of a step.
+fn line(done: &StepDone<'_>) -> String {
+    let metric = |name: &str| done.metrics.get(name).copied().unwrap_or(f64::NAN);
+    let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
+    let again = if done.replayed { " (done before)" } else { "" };
+    format!(
+        "step {:>3}/{}: reward {:.3}, pass {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, \
+         {:.1} s{again}",
+        done.step,
+        done.steps,
+        metric("critic/rewards/mean"),
+        metric("pass_at_1"),
+        metric("actor/kl_loss"),
+        metric("judgment_accuracy"),
+        1.0 - metric("rollout/zero_variance_share"),
+        timing("timing_s/step"),
+    )
+}

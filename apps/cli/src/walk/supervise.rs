@@ -1,0 +1,144 @@
+//! Phases `sft/critic/…` and `sft/reviser/…`: both roles from random weights.
+
+use std::sync::Arc;
+
+use chat::Chat;
+use critique::{
+    Public,
+    prompts::{critique_prompt, revision_prompt},
+    tiny::{self, CriticRows, Draft, ReviserRows, Split},
+};
+use engine::{LearnerOptions, Model};
+use learn::{EngineTrainer, Trainer};
+use record::Datum;
+use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
+
+use super::{
+    Walk,
+    recipe::{Role, Stage},
+};
+use crate::failure::{Classify, Outcome};
+
+/// Checkpoint of the critic before reinforcement.
+pub(super) const CRITIC_SFT: &str = "critic-sft";
+/// Checkpoint of the frozen reviser.
+pub(super) const REVISER: &str = "reviser";
+
+impl Walk<'_> {
+    pub(super) fn supervised_critic(&self, chat: &Chat) -> Outcome<Arc<Model>> {
+        self.screen.headline("Supervised: the critic learns to write critiques");
+        let seed = self.seed().stream("critic", 0);
+        self.supervised(CRITIC_SFT, "critic", chat, &self.recipe.critic, seed, &self.recipe.sft.critic, {
+            |stage, index| {
+                let drafts = self.drafts(index);
+                let rows = CriticRows::new(&drafts, &stage.mix, seed.stream("rows", index)).asked()?;
+                let example = |index| {
+                    let row = rows.row(index);
+                    let task = Public { statement: row.statement, program: row.program };
+                    Example { prompt: critique_prompt(&task), answer: row.critique }
+                };
+                self.classify(examples_to_rows(chat, (0..stage.rows as u64).map(example)))
+            }
+        })
+    }
+
+    pub(super) fn supervised_reviser(&self, chat: &Chat) -> Outcome<Arc<Model>> {
+        self.screen.headline("Supervised: the reviser learns to follow critiques to the letter");
+        let seed = self.seed().stream("reviser", 0);
+        self.supervised(REVISER, "reviser", chat, &self.recipe.reviser, seed, &self.recipe.sft.reviser, {
+            |stage, index| {
+                let drafts = self.drafts(index);
+                let rows = ReviserRows::new(&drafts, &stage.mix, seed.stream("rows", index)).asked()?;
+                let example = |index| {
+                    let row = rows.row(index);
+                    let task = Public { statement: row.statement, program: row.program };
+                    Example { prompt: revision_prompt(&task, &row.critique), answer: row.revision }
+                };
+                self.classify(examples_to_rows(chat, (0..stage.rows as u64).map(example)))
+            }
+        })
+    }
+
+    /// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus.
+    fn drafts(&self, stage: u64) -> Vec<Draft> {
+        let seed = self.seed().stream("sft-drafts", stage);
+        (0..self.recipe.sft.drafts as u64)
+            .map(|index| tiny::draft(seed, Split::Train, index, self.recipe.tasks.share_right))
+            .collect()
+    }
+
+    /// All stages of a role, ending in the checkpoint `name`.
+    #[expect(clippy::too_many_arguments, reason = "one caller a role, each naming all of it")]
+    fn supervised<Mix>(
+        &self,
+        name: &str,
+        role: &str,
+        chat: &Chat,
+        settings: &Role,
+        seed: record::Seed,
+        stages: &[Stage<Mix>],
+        rows_of: impl Fn(&Stage<Mix>, u64) -> Outcome<Vec<Datum>>,
+    ) -> Outcome<Arc<Model>> {
+        if self.replay.checkpoint(name).is_some() {
+            self.screen.say("  done before");
+            return self.load_model(name).map(Arc::new);
+        }
+        let config =
+            settings.model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
+        let mut model = Arc::new(Model::random(config, seed.stream("weights", 0)).asked()?);
+        self.screen.say(format!("  {} parameters, from random weights", model.n_parameters()));
+        for (index, stage) in stages.iter().enumerate() {
+            let phase = format!("sft/{role}/{}", index + 1);
+            let engine = &self.instruments.engine;
+            let mut trainer = EngineTrainer::new(engine, model, None, LearnerOptions::default());
+            if self.replay.phase_ended(&phase).is_some() {
+                self.load_stage(&phase, &mut trainer)?;
+            } else {
+                let rows = rows_of(stage, index as u64)?;
+                self.phase(&phase, || self.stage(&phase, stage, &rows, &mut trainer, chat))?;
+            }
+            model = trainer.publish().failed()?.weights;
+        }
+        self.save_model(name, chat, &model)?;
+        Ok(model)
+    }
+
+    fn stage<Mix>(
+        &self,
+        phase: &str,
+        stage: &Stage<Mix>,
+        rows: &[Datum],
+        trainer: &mut EngineTrainer,
+        chat: &Chat,
+    ) -> Outcome<u64> {
+        let supervised = Supervised { run: self.run, chat, replay: self.replay, stop: self.stop };
+        let steps = (rows.len() / stage.batch_rows.max(1)) as u64;
+        let work = self.screen.work(phase, steps);
+        let settings = SupervisedStage {
+            phase,
+            rows,
+            batch_rows: stage.batch_rows,
+            optimizer: &stage.optimizer,
+            save_every: self.recipe.sft.save_every,
+        };
+        let mut smooth = None;
+        let trained = supervised.train(&settings, trainer, |done: StepDone<'_>| {
+            work.at(done.step);
+            let loss = done.metrics.get("sft/loss").copied().unwrap_or(0.0);
+            let mean = smooth.map_or(loss, |mean: f64| 0.98 * mean + 0.02 * loss);
+            smooth = Some(mean);
+            let speed = done.timings.get("perf/train_tokens_per_s").copied().unwrap_or(0.0);
+            let line = format!("step {}: loss {mean:.3}, {:.1}k tokens/s", done.step, speed / 1e3);
+            work.note(&line, done.step % (steps / 5).max(1) == 0);
+        });
+        self.classify(trained)?;
+        let tokens: usize = rows.iter().map(|row| row.tokens.len()).sum();
+        work.done(format!(
+            "{phase}: {} rows, {:.2} M tokens, loss {:.3}",
+            rows.len(),
+            tokens as f64 / 1e6,
+            smooth.unwrap_or(0.0)
+        ));
+        Ok(0)
+    }
+}

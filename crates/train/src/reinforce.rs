@@ -1,0 +1,231 @@
+//! The reinforcement learning loop: play, judge, update, commit.
+
+use std::{sync::Arc, time::Instant};
+
+use chat::Chat;
+use journal::{Metrics, Replay, RunDir, Step};
+use learn::{
+    AlgorithmConfig, Loss, OptimizerConfig, Published, Trainer, batch_of_groups, metrics,
+};
+use record::{Group, Seed};
+use rollout::{Progress, Runner, Study};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::{
+    StepDone, Stop, TrainError,
+    curriculum::tasks_of_step,
+    metrics::{check_reproduced, sampled_tokens},
+    supervised::save_whole,
+};
+
+/// How a role is trained by reinforcement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReinforceConfig {
+    /// Optimizer steps.
+    pub steps: u64,
+    /// Groups of a step.
+    pub tasks_per_step: usize,
+    /// Episodes of a group.
+    pub group_size: u32,
+    /// Steps between checkpoints; a resumed run does the updates since the last one again.
+    #[serde(default = "ten")]
+    pub save_every: u64,
+    #[serde(default)]
+    pub algorithm: AlgorithmConfig,
+    pub optimizer: OptimizerConfig,
+}
+
+fn ten() -> u64 {
+    10
+}
+
+/// Everything that the loop works with.
+pub struct Reinforce<'a, S: Study> {
+    /// Phase of the journal, for example `rl`.
+    pub phase: &'a str,
+    pub run: &'a RunDir,
+    /// Saved with every checkpoint, so that each is a whole Hugging Face directory.
+    pub chat: &'a Chat,
+    /// What was committed when the process began.
+    pub replay: &'a Replay,
+    pub study: &'a S,
+    /// Plays with the policies; the trained role's must be the one that the trainer publishes to.
+    pub runner: &'a Runner<S>,
+    pub tasks: &'a [Arc<S::Task>],
+    /// The trained role.
+    pub role: &'a str,
+    pub config: &'a ReinforceConfig,
+    pub seed: Seed,
+    pub runtime: &'a Handle,
+    pub stop: &'a Stop,
+}
+
+/// Optimizer steps in a row that may be skipped for a gradient that is not finite.
+const MAX_SKIPPED: u64 = 3;
+
+impl<S: Study> Reinforce<'_, S> {
+    /// Runs to the last step. `trainer` must hold the weights to start from and its reference;
+    /// `publish` hands weights to the policy that `runner` plays the trained role with.
+    ///
+    /// A step is: play its tasks with the published weights; turn the groups into a batch; score the
+    /// reference; one update on the whole batch; publish; commit. Steps committed before are updated
+    /// on again from their journalled episodes.
+    pub fn train<T: Trainer>(
+        &self,
+        trainer: &mut T,
+        mut publish: impl FnMut(Published<T::Weights>),
+        mut on_play: impl FnMut(u64, Progress),
+        mut on_step: impl FnMut(StepDone<'_>),
+    ) -> Result<(), TrainError> {
+        let mut first = 1;
+        if let Some(checkpoint) = self.replay.latest_checkpoint(self.phase) {
+            trainer.load(&self.run.checkpoint_path(&checkpoint.name)?)?;
+            first = checkpoint.step + 1;
+        }
+        let committed: Vec<&Step> = self.replay.steps(self.phase).collect();
+        for step in committed.iter().filter(|step| step.step < first) {
+            self.recall(step)?;
+        }
+        let mut again = committed.into_iter().filter(|step| step.step >= first);
+        publish(trainer.publish()?);
+        let mut skipped = 0;
+        for step in first..=self.config.steps {
+            if self.stop.requested() {
+                return Err(TrainError::Stopped);
+            }
+            let before = again.next();
+            let began = Instant::now();
+            let counted = self.study.counters();
+            let groups = match before {
+                Some(before) => self.recall(before)?,
+                None => self.play(step, |progress| on_play(step, progress))?,
+            };
+            let played = began.elapsed().as_secs_f64();
+            let mut done = self.update(step, &groups, trainer)?;
+            skipped = if done.metrics.get("actor/skipped_steps") == Some(&0.0) { 0 } else { skipped + 1 };
+            if skipped >= MAX_SKIPPED {
+                return Err(TrainError::Diverged { phase: self.phase.to_owned(), step, skipped });
+            }
+            if let Some(before) = before {
+                check_reproduced(before, &done.metrics)?;
+            } else {
+                let mut grown = self.study.counters();
+                for (name, count) in &mut grown {
+                    *count -= counted.get(name).copied().unwrap_or(0.0);
+                }
+                done.metrics.extend(self.study.step_metrics(&groups, &grown));
+            }
+            let total = began.elapsed().as_secs_f64();
+            let sampled = sampled_tokens(&groups) as f64;
+            done.timings.insert("timing_s/gen".to_owned(), played);
+            done.timings.insert("timing_s/step".to_owned(), total);
+            done.timings.insert("perf/sample_tokens_per_s".to_owned(), sampled / played.max(1e-9));
+            on_step(StepDone {
+                step,
+                steps: self.config.steps,
+                metrics: &done.metrics,
+                timings: &done.timings,
+                replayed: before.is_some(),
+            });
+            if before.is_none() {
+                self.run.commit_step(done, Some(&groups))?;
+            }
+            if step.is_multiple_of(self.config.save_every.max(1)) || step == self.config.steps {
+                self.save(trainer, step)?;
+            }
+            publish(trainer.publish()?);
+        }
+        Ok(())
+    }
+
+    /// Plays a step; a requested stop drops it whole.
+    fn play(
+        &self,
+        step: u64,
+        progress: impl FnMut(Progress),
+    ) -> Result<Vec<Group>, TrainError> {
+        let chosen = tasks_of_step(
+            self.seed.stream("curriculum", 0),
+            self.tasks.len(),
+            self.config.tasks_per_step,
+            step,
+        );
+        let tasks: Vec<Arc<S::Task>> =
+            chosen.into_iter().map(|index| self.tasks[index].clone()).collect();
+        let seed = self.seed.stream("step", step);
+        let play = self.runner.play(step, &tasks, self.config.group_size, seed, progress);
+        self.runtime.block_on(async {
+            tokio::select! {
+                groups = play => Ok(groups?),
+                () = self.stop.wait() => Err(TrainError::Stopped),
+            }
+        })
+    }
+
+    /// The journalled episodes of a committed step, shown to the study on the way.
+    fn recall(&self, step: &Step) -> Result<Vec<Group>, TrainError> {
+        let Some(reference) = &step.episodes else { return Ok(Vec::new()) };
+        let groups = self.run.read_episodes(reference)?;
+        for episode in groups.iter().flat_map(|group| &group.episodes) {
+            self.study.replay(episode);
+        }
+        Ok(groups)
+    }
+
+    /// One update on the groups of a step. The metrics are functions of the groups and the weights
+    /// alone, so a step done again has the same.
+    fn update<T: Trainer>(
+        &self,
+        step: u64,
+        groups: &[Group],
+        trainer: &mut T,
+    ) -> Result<Step, TrainError> {
+        let began = Instant::now();
+        let algorithm = &self.config.algorithm;
+        let (mut batch, stats) = batch_of_groups(groups, self.role, algorithm)?;
+        let mut measured: Metrics = metrics::groups(groups, self.role, &stats);
+        if algorithm.needs_reference() {
+            trainer.score_reference(&mut batch)?;
+        }
+        let scored = began.elapsed().as_secs_f64();
+        let rate = self.config.optimizer.lr_at(step - 1, self.config.steps);
+        let trained: u64 = batch.data.iter().map(|row| row.tokens.len() as u64).sum();
+        if batch.data.is_empty() {
+            // Nothing to learn from: no gradient, no update, and no moment decays.
+            measured.extend(metrics::optimizer(rate, 0.0, true));
+        } else {
+            let report = trainer.forward_backward(&batch, &Loss::Policy(algorithm.clone()))?;
+            let update = trainer.optim_step(&self.config.optimizer, rate)?;
+            measured.extend(metrics::policy(&batch, &report.scores, algorithm));
+            measured.extend(metrics::optimizer(rate, update.grad_norm, update.applied));
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let update_seconds = (seconds - scored).max(1e-9);
+        let timings = [
+            ("timing_s/ref".to_owned(), scored),
+            ("timing_s/update_actor".to_owned(), update_seconds),
+            ("perf/train_tokens_per_s".to_owned(), trained as f64 / update_seconds),
+        ];
+        Ok(Step {
+            phase: self.phase.to_owned(),
+            step,
+            tokens: sampled_tokens(groups) + trained,
+            metrics: measured,
+            timings: timings.into(),
+            episodes: None,
+        })
+    }
+
+    fn save<T: Trainer>(&self, trainer: &mut T, step: u64) -> Result<(), TrainError> {
+        let name = format!("{}-{step:06}", self.phase.replace('/', "-"));
+        if self.run.replay().checkpoint(&name).is_none() {
+            self.run.checkpoint(&name, self.phase, step, |directory| {
+                save_whole(trainer, self.chat, directory)
+            })?;
+        }
+        self.run.prune(self.phase, 2)?;
+        Ok(())
+    }
+}

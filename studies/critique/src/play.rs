@@ -1,0 +1,137 @@
+//! One episode: critique, revision, tests.
+
+use code::{Fence, extract_python};
+use judge::{Judge, Verdict};
+use record::{Fault, Reward, StopReason};
+use rollout::{Cx, Played};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    format::{Gate, Judgment, Reading, read_critique},
+    prompts::{critique_prompt, revision_prompt},
+    task::Task,
+};
+
+/// The role whose critiques are trained.
+pub const CRITIC: &str = "critic";
+/// The frozen role that rewrites the program.
+pub const REVISER: &str = "reviser";
+
+/// How an episode is rewarded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RewardConfig {
+    /// What the tests' verdict is worth.
+    pub form: RewardForm,
+    /// Which critiques are read at all; the others earn 0.
+    pub gate: Gate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardForm {
+    /// 1 if the revision passes every test, else 0.
+    AllPass,
+    /// The share of tests that the revision passes.
+    PassRate,
+}
+
+impl Default for RewardConfig {
+    fn default() -> Self {
+        Self { form: RewardForm::AllPass, gate: Gate::Strict }
+    }
+}
+
+/// Whether an episode is played for its reward or for its measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A critique that fails the gate ends the episode with reward 0.
+    Training,
+    /// Every critique is revised and tested, the malformed ones too.
+    Measuring,
+}
+
+/// What an episode's `notes` hold.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Notes {
+    pub statement: String,
+    pub program: String,
+    pub initially_right: bool,
+    pub family: String,
+    pub bug: Option<String>,
+    pub critique: String,
+    /// The judgment that the critique ends with, if the gate let it through.
+    pub judgment: Option<Judgment>,
+    pub gate_ok: bool,
+    /// The critique is, apart from white space at its ends, the one that names the fault exactly.
+    pub exact: bool,
+    /// Absent when the gate ended the episode.
+    pub revision: Option<String>,
+    /// The last program passes every test: the revision, or none when the gate ended the episode.
+    pub passed: bool,
+    /// How the tests ended, in the judge's words.
+    pub status: String,
+    pub verdict: Option<Verdict>,
+}
+
+pub(crate) async fn play(
+    judge: &Judge,
+    reward: &RewardConfig,
+    purpose: Purpose,
+    task: &Task,
+    cx: &mut Cx,
+) -> Result<Played, Fault> {
+    let critique = cx.ask(CRITIC, &critique_prompt(&task.public)).await?;
+    let reading = match critique.stop {
+        StopReason::Stop => read_critique(&critique.text, reward.gate),
+        StopReason::Length => Reading::unfinished(),
+    };
+    let mut notes = Notes {
+        statement: task.public.statement.clone(),
+        program: task.public.program.clone(),
+        initially_right: task.facts.initially_right,
+        family: task.facts.family.clone(),
+        bug: task.facts.bug.clone(),
+        exact: critique.text.trim() == task.gold.right_critique.trim(),
+        critique: critique.text,
+        judgment: reading.judgment,
+        gate_ok: reading.judgment.is_some(),
+        revision: None,
+        passed: false,
+        status: "not run: the critique has no readable judgment".to_owned(),
+        verdict: None,
+    };
+    if notes.gate_ok || purpose == Purpose::Measuring {
+        let revision =
+            cx.ask(REVISER, &revision_prompt(&task.public, &notes.critique)).await?.text;
+        let program = extract_python(&revision, Fence::First).program.to_owned();
+        let verdict = judge.verdict(&program, &task.gold.tests).await.map_err(Fault::infra)?;
+        notes.revision = Some(program);
+        notes.passed = verdict.passed;
+        notes.status = verdict.status.to_string();
+        notes.verdict = Some(verdict);
+    }
+    Ok(Played {
+        reward: rewarded(reward.form, &notes),
+        notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
+    })
+}
+
+/// The reward of an episode: a function of its notes alone. The gate decides whether the verdict
+/// counts; the truth of the judgment is recorded and not paid for.
+fn rewarded(form: RewardForm, notes: &Notes) -> Reward {
+    let pass = match (&notes.verdict, form) {
+        (Some(verdict), RewardForm::AllPass) => f64::from(verdict.passed),
+        (Some(verdict), RewardForm::PassRate) => {
+            verdict.n_passed as f64 / verdict.n_tests.max(1) as f64
+        }
+        (None, _) => 0.0,
+    };
+    let judged_right = notes.judgment.map(|judgment| judgment == Judgment::Correct);
+    let mut reward = Reward::of("pass", pass);
+    reward
+        .components
+        .insert("judgment".to_owned(), f64::from(judged_right == Some(notes.initially_right)));
+    reward.total = if notes.gate_ok { pass } else { 0.0 };
+    reward
+}

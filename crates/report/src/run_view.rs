@@ -1,6 +1,9 @@
 //! What a report is made from: a run, read and in memory.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use journal::{Replay, RunReader};
 use record::Group;
@@ -8,6 +11,8 @@ use record::Group;
 /// A run as its report sees it.
 #[derive(Clone, Debug, Default)]
 pub struct RunView {
+    /// The run directory.
+    pub path: PathBuf,
     pub replay: Replay,
     /// The resolved recipe; empty when it could not be read.
     pub recipe: String,
@@ -25,6 +30,7 @@ impl RunView {
     pub fn load(path: &Path) -> journal::Result<Self> {
         let reader = RunReader::open(path)?;
         let mut view = Self {
+            path: path.to_owned(),
             replay: reader.replay().clone(),
             ..Self::default()
         };

@@ -50,8 +50,8 @@ impl Seeds {
         let mut seeds: Vec<SeedResult> = Vec::new();
         let mut seen = BTreeSet::new();
         for view in runs {
-            let run = view.path().display().to_string();
-            let summary = view.replay().summary();
+            let run = view.path.display().to_string();
+            let summary = view.replay.summary();
             let evaluations: BTreeMap<String, Interval> = summary
                 .evaluations
                 .iter()

@@ -101,7 +101,7 @@ fn line(done: &StepDone<'_>) -> String {
          {:.1} s{again}",
         done.step,
         done.steps,
-        metric("critic/rewards/mean"),
+        metric("critic/score/mean"),
         metric("pass_at_1"),
         metric("actor/kl_loss"),
         metric("judgment_accuracy"),

@@ -78,12 +78,15 @@ def run(index, program, seconds, emit):
 
 
 def load(source, entry):
+    # What a program draws must not depend on those that ran before it in this process.
+    if "random" in sys.modules:
+        sys.modules["random"].seed(0)
     module = types.ModuleType("__main__")
     module.__dict__.update(__builtins__=builtins, __file__=FILE)
     sys.modules["__main__"] = module
     exec(compile(source, FILE, "exec", dont_inherit=True), module.__dict__)
     if entry not in module.__dict__:
-        raise Missing(entry)
+        raise Missing("the program defines no " + entry)
     return module.__dict__[entry]
 
 
@@ -107,8 +110,8 @@ def describe(error):
     kind = type(error)
     if kind is OutOfTime:
         return "CPU time limit exceeded"
-    if kind is Missing:
-        return "the program defines no " + error.args[0]
+    if kind is Missing or kind is Unsupported:
+        return error.args[0]
     message = type_name(kind)
     try:
         text = str(error)

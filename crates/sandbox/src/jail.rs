@@ -265,7 +265,7 @@ impl RunNamespaces {
 impl Drop for RunNamespaces {
     fn drop(&mut self) {
         self.kill();
-        sys::wait(self.pid);
+        sys::wait_collecting_all(self.pid);
     }
 }
 

@@ -19,6 +19,7 @@ mod config;
 mod error;
 mod job;
 mod outcome;
+mod probe;
 mod sandbox;
 
 mod owner;
@@ -42,4 +43,5 @@ pub use config::{Config, Tier, TierChoice};
 pub use error::SandboxError;
 pub use job::{Job, Limits, Program};
 pub use outcome::{Captured, RunOutcome, Status};
+pub use probe::{Probe, PythonReport, TierReport, probe};
 pub use sandbox::{Sandbox, SandboxStats};

@@ -234,7 +234,11 @@ impl Owner {
                 let Some(place) = self.slots.get_mut(index) else {
                     return Err(io::Error::other("a slot that was not asked for"));
                 };
-                *place = Some(SlotLink { socket, runs: 0, run: None });
+                *place = Some(SlotLink {
+                    socket,
+                    runs: 0,
+                    run: None,
+                });
                 self.failures = 0;
                 self.mailbox.counters.slots_started.fetch_add(1, Relaxed);
                 if let Some(started) = self.started.take() {

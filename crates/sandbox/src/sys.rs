@@ -267,6 +267,20 @@ pub(crate) fn wait(pid: pid_t) {
     {}
 }
 
+/// As [`wait`], taking note of all other ended children on the way: the end of a pid namespace waits
+/// for those of its processes that were orphaned outside of it.
+pub(crate) fn wait_collecting_all(pid: pid_t) {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status outlives the call.
+        let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if ended == pid || (ended < 0 && !interrupted()) {
+            return;
+        }
+    }
+}
+
 /// Takes note of ended children without waiting.
 pub(crate) fn reap_orphans() {
     let mut status = 0;

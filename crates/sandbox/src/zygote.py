@@ -198,7 +198,7 @@ def run_harness(main, payload, result):
 
 
 def run_script(source):
-    path = "/box/main.py" if os.path.isdir("/box") else os.path.join(os.getcwd(), "main.py")
+    path = os.path.join(os.getcwd(), "main.py")
     code = 0
     try:
         fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)

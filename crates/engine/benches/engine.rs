@@ -40,6 +40,21 @@ fn main() {
             rows * ROW_TOKENS
         });
     }
+    let mut groups = Rows::new(48, 640);
+    for row in 0..48 {
+        let prompt = groups.tokens[row / 8 * 8][..ROW_TOKENS - MASKED].to_vec();
+        groups.tokens[row][..ROW_TOKENS - MASKED].copy_from_slice(&prompt);
+    }
+    report("score 6 groups of 8", 9, || {
+        engine.score(&model, &groups.rows()).unwrap();
+        48 * ROW_TOKENS
+    });
+    let mut learner = Learner::new(&engine, Arc::clone(&model), LearnerOptions::default());
+    report("train 6 groups of 8", 15, || {
+        learner.forward_backward(&groups.rows(), &MeanLoss { rows: 48 }).unwrap();
+        learner.optim_step(&AdamW::at(1e-3));
+        48 * ROW_TOKENS
+    });
     for concurrent in [1, 32, 128, 192] {
         let options = SamplerOptions { max_sequences: concurrent, ..SamplerOptions::default() };
         let sampler = Sampler::start(&engine, options).unwrap();

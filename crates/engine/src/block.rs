@@ -7,7 +7,7 @@ use crate::{
     batch::{Pack, PackedRow},
     buffer::Buffer,
     kernels::{
-        attention::{self, Heads, Kept},
+        attention::{self, Heads, Kept, Sequence, SequenceGradient},
         gemm::Start,
         linear::{self, Packed},
         rmsnorm,
@@ -49,7 +49,8 @@ fn queried<'a>(
     if is_last(layer) {
         (row.queries.clone(), &layer.pack.queries[row.queries.clone()])
     } else {
-        (row.tokens.clone(), &all_positions[..row.tokens.len()])
+        let first = row.prefix.len();
+        (row.tokens.clone(), &all_positions[first..first + row.tokens.len()])
     }
 }
 
@@ -84,14 +85,14 @@ pub(crate) fn forward(
         attention::forward(
             heads,
             layer.rope,
-            &state.qkv[of(&row.tokens, heads.qkv_width())],
+            sequence(heads, &state.qkv, row),
             positions,
             &mut state.attended[of(&range, heads.width())],
             &mut state.log_sums[of(&range, heads.queries)],
             &mut scratch.attention,
         );
         for (to, &position) in range.zip(positions) {
-            let from = row.tokens.start + position as usize;
+            let from = row.tokens.start + position as usize - row.prefix.len();
             state.middle[to * hidden..][..hidden]
                 .copy_from_slice(&state.input[from * hidden..][..hidden]);
         }
@@ -188,22 +189,27 @@ pub(crate) fn backward(
     }
     for row in &layer.pack.rows {
         let (range, positions) = queried(layer, row, &scratch.all_positions);
+        // A prefix comes before the rows that share it, so its own gradient is there to add to.
+        let (before, own) = d_qkv.split_at_mut(row.tokens.start * heads.qkv_width());
         attention::backward(
             heads,
             layer.rope,
-            &state.qkv[of(&row.tokens, heads.qkv_width())],
+            sequence(heads, &state.qkv, row),
             positions,
             Kept {
                 out: &state.attended[of(&range, heads.width())],
                 log_sums: &state.log_sums[of(&range, heads.queries)],
                 d_out: &d_attended[of(&range, heads.width())],
             },
-            &mut d_qkv[of(&row.tokens, heads.qkv_width())],
+            SequenceGradient {
+                shared: &mut before[of(&row.prefix, heads.qkv_width())],
+                own: &mut own[..row.tokens.len() * heads.qkv_width()],
+            },
             &mut scratch.attention,
         );
         if is_last(layer) {
             for (from, &position) in range.zip(positions) {
-                let to = row.tokens.start + position as usize;
+                let to = row.tokens.start + position as usize - row.prefix.len();
                 d_input[to * hidden..][..hidden]
                     .copy_from_slice(&d_stream[from * hidden..][..hidden]);
             }
@@ -220,6 +226,11 @@ pub(crate) fn backward(
     let d_norm = &mut gradients[layout.attention_norm.clone()];
     rmsnorm::backward(&state.input, norm, &state.attention_scales, d_normed, d_input, d_norm);
     std::mem::swap(d_input, d_stream);
+}
+
+fn sequence<'a>(heads: Heads, qkv: &'a [f32], row: &PackedRow) -> Sequence<'a> {
+    let width = heads.qkv_width();
+    Sequence { shared: &qkv[of(&row.prefix, width)], own: &qkv[of(&row.tokens, width)] }
 }
 
 /// The floats of these rows of a matrix of this width.

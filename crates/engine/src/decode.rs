@@ -69,8 +69,8 @@ pub(crate) fn prefill(
 ) {
     let heads = Heads::of(model.config());
     workspace.pack.clear();
-    for (index, (prompt, _)) in prompts.iter().enumerate() {
-        workspace.pack.push_unscored(index, prompt);
+    for (prompt, _) in prompts.iter() {
+        workspace.pack.push_unscored(prompt);
     }
     let mut rotated = std::mem::take(&mut workspace.decode.rotated);
     pass::trunk(model, workspace, false, |layer, workspace| {

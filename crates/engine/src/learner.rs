@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::{
     Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
-    batch::{check_rows, lanes, micro_batches},
+    batch::{Family, check_rows, lanes, micro_batches},
     buffer::Buffer,
     checkpoint,
     kernels::adamw::{self, Update},
@@ -123,8 +123,9 @@ impl Learner {
     /// Runs the rows forward and backward, adding to the gradients that the next
     /// [`Self::optim_step`] uses. On error nothing was added.
     ///
-    /// Rows are divided among the lanes by length; inside a lane they run in micro-batches, packed
-    /// without padding. Equal rows in equal order give equal bytes on any number of threads.
+    /// Neighbouring rows that begin alike (the samples of one prompt) run their common beginning
+    /// once. Rows are divided among the lanes by cost; inside a lane they run in micro-batches,
+    /// packed without padding. Equal rows in equal order give equal bytes on any number of threads.
     pub fn forward_backward(
         &mut self,
         rows: &[TrainRow],
@@ -138,17 +139,15 @@ impl Learner {
         let results: Vec<Vec<pass::PackResult>> = engine.run(|| {
             work.with_max_len(1)
                 .map(|(gradients, lane)| {
-                    let run = |indices: &[usize]| {
+                    let run = |families: Vec<Family>| {
                         engine.with_workspace(|workspace| {
-                            workspace.pack.clear();
-                            for &index in indices {
-                                workspace.pack.push(index, rows[index]);
-                            }
+                            workspace.pack.fill(rows, &families);
                             let training = Training { loss, packed: backward, gradients };
                             pass::run(model, workspace, Some(training))
                         })
                     };
-                    micro_batches(rows, lane, options.micro_batch_tokens).map(run).collect()
+                    let runs = micro_batches(rows, lane, options.micro_batch_tokens);
+                    runs.into_iter().map(run).collect()
                 })
                 .collect()
         });

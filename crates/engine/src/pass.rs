@@ -65,9 +65,8 @@ pub(crate) fn run(
 ) -> PackResult {
     if workspace.pack.queries.is_empty() {
         let rows = workspace.pack.rows.iter();
-        return PackResult {
-            rows: rows.map(|row| (row.index, RowScores::default(), 0.0)).collect(),
-        };
+        let empty = |row: &PackedRow| Some((row.index?, RowScores::default(), 0.0));
+        return PackResult { rows: rows.filter_map(empty).collect() };
     }
     trunk(model, workspace, training.is_some(), |_, _| {});
     match training {
@@ -163,7 +162,9 @@ fn score_rows(
             }
         }
         for row in together {
-            result.rows.push(finish_row(row, workspace, training.as_deref_mut()));
+            if let Some(index) = row.index {
+                result.rows.push(finish_row(index, row, workspace, training.as_deref_mut()));
+            }
         }
         if let Some(training) = training.as_deref_mut() {
             for at in (start..end).step_by(chunk) {
@@ -191,6 +192,7 @@ fn logits(model: &Model, workspace: &mut Workspace, queries: Range<usize>) {
 
 /// Collects a row's scores and, in training, asks the loss for its coefficients.
 fn finish_row(
+    index: usize,
     row: &PackedRow,
     workspace: &mut Workspace,
     training: Option<&mut Training>,
@@ -201,11 +203,11 @@ fn finish_row(
         logprobs: scores.iter().map(|score| score.logprob).collect(),
         entropies: scores.iter().map(|score| score.entropy).collect(),
     };
-    let Some(training) = training else { return (row.index, scores, 0.0) };
+    let Some(training) = training else { return (index, scores, 0.0) };
     let d_logprobs = &mut scratch.d_logprobs[row.queries.clone()];
     let d_entropies = &mut scratch.d_entropies[row.queries.clone()];
-    let loss = training.loss.row(row.index, &scores, d_logprobs, d_entropies);
-    (row.index, scores, loss)
+    let loss = training.loss.row(index, &scores, d_logprobs, d_entropies);
+    (index, scores, loss)
 }
 
 /// Through the output projection for these queries, whose logits are in `scratch.logits`.
@@ -308,7 +310,7 @@ mod tests {
         let run = |model: &Model, gradients: &mut [f32]| -> f64 {
             let mut workspace = Workspace::default();
             for (row, (tokens, mask)) in tokens.iter().zip(&mask).enumerate() {
-                workspace.pack.push(row, TrainRow { tokens, mask });
+                workspace.pack.push(row, TrainRow { tokens, mask }, 0..0);
             }
             let mut packed = BackwardWeights::default();
             packed.repack(model);

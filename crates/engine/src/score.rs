@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::{
     Engine, Model, RowError, RowScores, TrainRow,
-    batch::{check_rows, micro_batches},
+    batch::{check_rows, families, micro_batches},
     pass,
 };
 
@@ -16,18 +16,13 @@ impl Engine {
     /// are the same bytes whatever the other rows and the number of threads.
     pub fn score(&self, model: &Model, rows: &[TrainRow]) -> Result<Vec<RowScores>, RowError> {
         check_rows(model.config(), rows)?;
-        let order: Vec<usize> = (0..rows.len()).collect();
-        let micro_batches: Vec<&[usize]> =
-            micro_batches(rows, &order, MICRO_BATCH_TOKENS).collect();
+        let micro_batches = micro_batches(rows, &families(rows), MICRO_BATCH_TOKENS);
         let scored: Vec<Vec<RowScores>> = self.run(|| {
             micro_batches
                 .par_iter()
-                .map(|indices| {
+                .map(|families| {
                     self.with_workspace(|workspace| {
-                        workspace.pack.clear();
-                        for &index in *indices {
-                            workspace.pack.push(index, rows[index]);
-                        }
+                        workspace.pack.fill(rows, families);
                         let result = pass::run(model, workspace, None);
                         result.rows.into_iter().map(|(_, scores, _)| scores).collect()
                     })

@@ -197,6 +197,37 @@ fn rows_out_of_order_are_refused_and_add_nothing() {
     assert_eq!(learner.optim_step(&AdamW::at(1e-2)).grad_norm, 0.0);
 }
 
+#[test]
+fn samples_of_one_prompt_share_it_without_changing_scores_or_gradients() {
+    // Three prompts with four samples each, and rows between them that share nothing.
+    let mut rows = Rows::new(&[30, 31, 45, 33, 12, 70, 66, 80, 71, 9, 50, 41, 42, 40], 11);
+    for (first, prompt) in [(0, 25), (5, 60), (10, 33)] {
+        let shared = rows.0[first].0[..prompt].to_vec();
+        for (tokens, mask) in &mut rows.0[first..first + 4] {
+            tokens[..prompt].copy_from_slice(&shared);
+            mask[..prompt].fill(false);
+            mask[prompt..].fill(true);
+        }
+    }
+    let engine = Engine::new(2).unwrap();
+    let mut together = Learner::new(&engine, model(), LearnerOptions::default());
+    let report = together.forward_backward(&rows.rows(), &Likelihood).unwrap();
+    assert_eq!(engine.score(&model(), &rows.rows()).unwrap(), report.scores);
+    let mut one_by_one = Learner::new(&engine, model(), LearnerOptions::default());
+    for (row, scores) in rows.rows().into_iter().zip(&report.scores) {
+        let alone = one_by_one.forward_backward(&[row], &Likelihood).unwrap();
+        assert_eq!(&alone.scores[0], scores);
+    }
+    let gradients = |learner: &mut Learner| -> Vec<f32> {
+        learner.gradients().flat_map(|(_, _, values)| values.to_vec()).collect()
+    };
+    let (together, one_by_one) = (gradients(&mut together), gradients(&mut one_by_one));
+    let largest = one_by_one.iter().fold(0.0_f32, |top, value| top.max(value.abs()));
+    for (a, b) in together.iter().zip(&one_by_one) {
+        assert!((a - b).abs() < 2e-6 * largest.max(0.1), "{a} and {b}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]

@@ -55,10 +55,41 @@ impl Heads {
     }
 }
 
+/// The fused projections of one sequence, `[tokens, qkv width]`, in two parts: what it shares with
+/// other sequences, and its own tokens, which come behind.
+#[derive(Clone, Copy)]
+pub(crate) struct Sequence<'a> {
+    pub(crate) shared: &'a [f32],
+    pub(crate) own: &'a [f32],
+}
+
+impl<'a> Sequence<'a> {
+    fn tokens(self, heads: Heads) -> usize {
+        (self.shared.len() + self.own.len()) / heads.qkv_width()
+    }
+
+    /// One head of every token, by its column in the fused projection.
+    fn heads(self, heads: Heads, column: usize) -> impl Iterator<Item = &'a [f32]> {
+        let width = heads.qkv_width();
+        let tokens = self.shared.chunks_exact(width).chain(self.own.chunks_exact(width));
+        tokens.map(move |qkv| &qkv[column..column + heads.dim])
+    }
+}
+
+/// Where the gradients of a [`Sequence`] go.
+pub(crate) struct SequenceGradient<'a> {
+    /// Keys and values only; added to.
+    pub(crate) shared: &'a mut [f32],
+    /// Overwritten.
+    pub(crate) own: &'a mut [f32],
+}
+
 /// Working memory of one call, kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct AttentionScratch {
     key_rows: Buffer,
+    value_rows: Buffer,
+    turned: Buffer,
     keys_across: Buffer,
     keys_down: Buffer,
     values_across: Buffer,
@@ -73,42 +104,30 @@ pub(crate) struct AttentionScratch {
     d_values: Buffer,
 }
 
-/// Writes the attention output of the queries at `positions` (ascending) of one sequence.
+/// Writes the attention output of the queries at `positions` (ascending, counted from the start of
+/// the sequence, all among its own tokens).
 ///
-/// `qkv` is `[tokens, qkv width]`, `out` is `[positions, heads width]`, `log_sums` is
+/// `out` is `[positions, heads width]`, `log_sums` is
 /// `[positions, heads]`: the logarithm of each query's softmax denominator.
 pub(crate) fn forward(
     heads: Heads,
     rope: &Rope,
-    qkv: &[f32],
+    sequence: Sequence,
     positions: &[u32],
     out: &mut [f32],
     log_sums: &mut [f32],
     scratch: &mut AttentionScratch,
 ) {
-    let tokens = qkv.len() / heads.qkv_width();
+    let (tokens, dim) = (sequence.tokens(heads), heads.dim);
     if positions.is_empty() {
         return;
     }
     for kv in 0..heads.key_values {
-        rotate_keys(heads, rope, qkv, kv, scratch);
-        panels::pack_transposed(
-            &scratch.key_rows,
-            tokens,
-            heads.dim,
-            heads.dim,
-            &mut scratch.keys_across,
-        );
-        let values = &qkv[heads.value_column(kv)..];
-        panels::pack_rows(
-            values,
-            tokens,
-            heads.dim,
-            heads.qkv_width(),
-            &mut scratch.values_down,
-        );
+        gather(heads, rope, sequence, kv, scratch);
+        panels::pack_transposed(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_across);
+        panels::pack_rows(&scratch.value_rows, tokens, dim, dim, &mut scratch.values_down);
         for head in kv * heads.group()..(kv + 1) * heads.group() {
-            rotate_queries(heads, rope, qkv, head, positions, &mut scratch.query_rows);
+            rotate_queries(heads, rope, sequence, head, positions, &mut scratch.query_rows);
             for first in (0..positions.len()).step_by(BLOCK) {
                 let block = &positions[first..positions.len().min(first + BLOCK)];
                 let stride = block_scores(heads, tokens, block, first, scratch);
@@ -148,37 +167,37 @@ pub(crate) struct Kept<'a> {
     pub(crate) d_out: &'a [f32],
 }
 
-/// Overwrites `d_qkv[tokens, qkv width]` with the gradient of the fused projection.
+/// The gradient of the fused projections.
 pub(crate) fn backward(
     heads: Heads,
     rope: &Rope,
-    qkv: &[f32],
+    sequence: Sequence,
     positions: &[u32],
     kept: Kept,
-    d_qkv: &mut [f32],
+    gradient: SequenceGradient,
     scratch: &mut AttentionScratch,
 ) {
     let (dim, width, qkv_width) = (heads.dim, heads.width(), heads.qkv_width());
-    let tokens = qkv.len() / qkv_width;
+    let tokens = sequence.tokens(heads);
+    let shared = sequence.shared.len() / qkv_width;
     if positions.is_empty() {
-        d_qkv.fill(0.0);
+        gradient.own.fill(0.0);
         return;
     }
-    if positions.len() < tokens {
-        for d_qkv in d_qkv.chunks_exact_mut(qkv_width) {
+    if positions.len() < tokens - shared {
+        for d_qkv in gradient.own.chunks_exact_mut(qkv_width) {
             d_qkv[..width].fill(0.0);
         }
     }
     for kv in 0..heads.key_values {
-        rotate_keys(heads, rope, qkv, kv, scratch);
-        let values = &qkv[heads.value_column(kv)..];
+        gather(heads, rope, sequence, kv, scratch);
         panels::pack_transposed(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_across);
         panels::pack_rows(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_down);
-        panels::pack_transposed(values, tokens, dim, qkv_width, &mut scratch.values_across);
+        panels::pack_transposed(&scratch.value_rows, tokens, dim, dim, &mut scratch.values_across);
         scratch.d_keys.sized_zeroed(tokens * dim);
         scratch.d_values.sized_zeroed(tokens * dim);
         for head in kv * heads.group()..(kv + 1) * heads.group() {
-            rotate_queries(heads, rope, qkv, head, positions, &mut scratch.query_rows);
+            rotate_queries(heads, rope, sequence, head, positions, &mut scratch.query_rows);
             for first in (0..positions.len()).step_by(BLOCK) {
                 let block = &positions[first..positions.len().min(first + BLOCK)];
                 let at = first * width + head * dim;
@@ -189,18 +208,31 @@ pub(crate) fn backward(
                 };
                 backward_block(heads, tokens, block, first, kept, scratch);
                 for (d_query, &position) in scratch.d_queries.chunks_exact(dim).zip(block) {
-                    let to = &mut d_qkv[position as usize * qkv_width + head * dim..][..dim];
-                    rope.rotate_back(position as usize, heads.scale(), d_query, to);
+                    let position = position as usize;
+                    let at = (position - shared) * qkv_width + head * dim;
+                    let to = &mut gradient.own[at..][..dim];
+                    rope.rotate_back(position, heads.scale(), d_query, to);
                 }
             }
         }
-        for (position, d_qkv) in d_qkv.chunks_exact_mut(qkv_width).enumerate() {
+        let (key_column, value_column) = (heads.key_column(kv), heads.value_column(kv));
+        let turned = scratch.turned.sized(dim);
+        for (position, d_qkv) in gradient.shared.chunks_exact_mut(qkv_width).enumerate() {
+            rope.rotate_back(position, 1.0, &scratch.d_keys[position * dim..][..dim], turned);
+            let d_value = &scratch.d_values[position * dim..][..dim];
+            add(&mut d_qkv[key_column..][..dim], turned);
+            add(&mut d_qkv[value_column..][..dim], d_value);
+        }
+        for (position, d_qkv) in (shared..).zip(gradient.own.chunks_exact_mut(qkv_width)) {
             let d_key = &scratch.d_keys[position * dim..][..dim];
-            rope.rotate_back(position, 1.0, d_key, &mut d_qkv[heads.key_column(kv)..][..dim]);
-            d_qkv[heads.value_column(kv)..][..dim]
-                .copy_from_slice(&scratch.d_values[position * dim..][..dim]);
+            rope.rotate_back(position, 1.0, d_key, &mut d_qkv[key_column..][..dim]);
+            d_qkv[value_column..][..dim].copy_from_slice(&scratch.d_values[position * dim..][..dim]);
         }
     }
+}
+
+fn add(sums: &mut [f32], values: &[f32]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
 }
 
 /// One block of queries of one head: leaves the rotated query gradients, without the score scale,
@@ -328,36 +360,48 @@ fn last_key(positions: &[u32]) -> usize {
     positions.last().map_or(0, |&position| position as usize + 1)
 }
 
-fn rotate_keys(heads: Heads, rope: &Rope, qkv: &[f32], kv: usize, scratch: &mut AttentionScratch) {
-    let tokens = qkv.len() / heads.qkv_width();
-    let rows = scratch.key_rows.sized(tokens * heads.dim);
+/// Fills `key_rows` with one rotated key head of every token and `value_rows` with the values.
+fn gather(
+    heads: Heads,
+    rope: &Rope,
+    sequence: Sequence,
+    kv: usize,
+    scratch: &mut AttentionScratch,
+) {
+    let len = sequence.tokens(heads) * heads.dim;
+    let (keys, values) = (scratch.key_rows.sized(len), scratch.value_rows.sized(len));
     vectorised(
         #[inline(always)]
         || {
-            for ((position, qkv), to) in
-                qkv.chunks_exact(heads.qkv_width()).enumerate().zip(rows.chunks_exact_mut(heads.dim))
-            {
-                rope.rotate(position, 1.0, &qkv[heads.key_column(kv)..][..heads.dim], to);
+            let from = sequence.heads(heads, heads.key_column(kv)).enumerate();
+            for ((position, from), to) in from.zip(keys.chunks_exact_mut(heads.dim)) {
+                rope.rotate(position, 1.0, from, to);
             }
         },
     );
+    let from = sequence.heads(heads, heads.value_column(kv));
+    for (from, to) in from.zip(values.chunks_exact_mut(heads.dim)) {
+        to.copy_from_slice(from);
+    }
 }
 
 fn rotate_queries(
     heads: Heads,
     rope: &Rope,
-    qkv: &[f32],
+    sequence: Sequence,
     head: usize,
     positions: &[u32],
     rows: &mut Buffer,
 ) {
     let rows = rows.sized(positions.len() * heads.dim);
+    let shared = sequence.shared.len() / heads.qkv_width();
     vectorised(
         #[inline(always)]
         || {
             for (&position, to) in positions.iter().zip(rows.chunks_exact_mut(heads.dim)) {
-                let at = position as usize * heads.qkv_width() + head * heads.dim;
-                rope.rotate(position as usize, heads.scale(), &qkv[at..][..heads.dim], to);
+                let position = position as usize;
+                let at = (position - shared) * heads.qkv_width() + head * heads.dim;
+                rope.rotate(position, heads.scale(), &sequence.own[at..][..heads.dim], to);
             }
         },
     );
@@ -373,28 +417,27 @@ mod tests {
     struct Case {
         rope: Rope,
         positions: Vec<u32>,
+        shared: usize,
     }
 
     impl Case {
         fn new(tokens: usize, positions: Vec<u32>) -> Self {
             let mut rope = Rope::default();
             rope.prepare(HEADS.dim, 100.0, tokens);
-            Self { rope, positions }
+            Self { rope, positions, shared: 0 }
+        }
+        fn sequence<'a>(&self, qkv: &'a [f32]) -> Sequence<'a> {
+            let (shared, own) = qkv.split_at(self.shared * HEADS.qkv_width());
+            Sequence { shared, own }
         }
         fn run(&self, qkv: &[f32]) -> (Vec<f32>, Vec<f32>) {
             let rows = self.positions.len();
             let (mut out, mut log_sums) =
                 (vec![0.0; rows * HEADS.width()], vec![0.0; rows * HEADS.queries]);
             let mut scratch = AttentionScratch::default();
-            forward(
-                HEADS,
-                &self.rope,
-                qkv,
-                &self.positions,
-                &mut out,
-                &mut log_sums,
-                &mut scratch,
-            );
+            let sequence = self.sequence(qkv);
+            let (rope, positions) = (&self.rope, &self.positions);
+            forward(HEADS, rope, sequence, positions, &mut out, &mut log_sums, &mut scratch);
             (out, log_sums)
         }
         fn loss(&self, qkv: &[f32], coefficients: &[f32]) -> f64 {
@@ -443,19 +486,32 @@ mod tests {
         for (some, position) in some.chunks(HEADS.width()).zip(positions) {
             assert_eq!(some, &all[position as usize * HEADS.width()..][..HEADS.width()]);
         }
+        let behind = Case { shared: 50, ..Case::new(TOKENS, (50..TOKENS as u32).collect()) };
+        assert_eq!(behind.run(&qkv).0, all[50 * HEADS.width()..]);
     }
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        for positions in [(0..35).collect(), vec![2, 3, 7, 30, 34]] {
-            let case = Case::new(35, positions);
+        let cases = [(0, (0..35).collect()), (0, vec![2, 3, 7, 30, 34]), (9, vec![9, 10, 33])];
+        for (shared, positions) in cases {
+            let case = Case { shared, ..Case::new(35, positions) };
             let qkv = noise(35 * HEADS.qkv_width(), 3);
             let (out, log_sums) = case.run(&qkv);
             let d_out = noise(out.len(), 4);
-            let mut d_qkv = vec![f32::NAN; qkv.len()];
+            // Gradients of what is shared are added, here to nothing.
+            let mut d_shared = vec![0.0; shared * HEADS.qkv_width()];
+            let mut d_own = vec![f32::NAN; qkv.len() - d_shared.len()];
             let kept = Kept { out: &out, log_sums: &log_sums, d_out: &d_out };
-            let mut scratch = AttentionScratch::default();
-            backward(HEADS, &case.rope, &qkv, &case.positions, kept, &mut d_qkv, &mut scratch);
+            backward(
+                HEADS,
+                &case.rope,
+                case.sequence(&qkv),
+                &case.positions,
+                kept,
+                SequenceGradient { shared: &mut d_shared, own: &mut d_own },
+                &mut AttentionScratch::default(),
+            );
+            let d_qkv = [d_shared, d_own].concat();
             assert_gradient(&qkv, &d_qkv, |qkv| case.loss(qkv, &d_out));
         }
     }

@@ -1,4 +1,4 @@
-//! Keys and values of one sequence, laid out as right operands of the attention products.
+//! Keys and values of a stretch of one sequence, laid out as right operands of attention products.
 
 use crate::{
     ModelConfig,
@@ -6,7 +6,8 @@ use crate::{
     kernels::{attention::Heads, gemm::PANEL, rope::Rope},
 };
 
-/// Room for a fixed number of tokens, a multiple of [`PANEL`].
+/// Room for a fixed number of consecutive tokens, a multiple of [`PANEL`]. Slot 0 holds whatever
+/// position the owner begins with.
 ///
 /// Per layer and key-value head: the rotated keys as panels of [`PANEL`] tokens, each
 /// `[head_dim, PANEL]`, then the values as panels of [`PANEL`] columns, each `[capacity, PANEL]`.
@@ -66,13 +67,14 @@ impl KvCache {
         head.split_at(self.shape.capacity * self.shape.dim)
     }
 
-    /// Enters the keys and values of one layer's fused projections at positions from `first` on.
+    /// Enters the keys and values of one layer's fused projections. The first token is at `position`
+    /// of its sequence and goes to `slot`.
     pub(crate) fn enter(
         &mut self,
         heads: Heads,
         rope: &Rope,
         layer: usize,
-        first: usize,
+        (position, slot): (usize, usize),
         qkv: &[f32],
         rotated: &mut Buffer,
     ) {
@@ -82,35 +84,18 @@ impl KvCache {
         for kv in 0..key_values {
             let head = &mut self.data[(layer * key_values + kv) * len..][..len];
             let (keys, values) = head.split_at_mut(capacity * dim);
-            for (position, qkv) in (first..).zip(qkv.chunks_exact(heads.qkv_width())) {
-                rope.rotate(position, 1.0, &qkv[heads.key_column(kv)..][..dim], rotated);
-                let panel = &mut keys[position / PANEL * PANEL * dim..][..PANEL * dim];
+            for (offset, qkv) in qkv.chunks_exact(heads.qkv_width()).enumerate() {
+                let slot = slot + offset;
+                rope.rotate(position + offset, 1.0, &qkv[heads.key_column(kv)..][..dim], rotated);
+                let panel = &mut keys[slot / PANEL * PANEL * dim..][..PANEL * dim];
                 for (to, &value) in panel.chunks_exact_mut(PANEL).zip(&*rotated) {
-                    to[position % PANEL] = value;
+                    to[slot % PANEL] = value;
                 }
                 let value = &qkv[heads.value_column(kv)..][..dim];
                 for (panel, part) in values.chunks_exact_mut(capacity * PANEL).zip(value.chunks(PANEL))
                 {
-                    panel[position * PANEL..][..part.len()].copy_from_slice(part);
+                    panel[slot * PANEL..][..part.len()].copy_from_slice(part);
                 }
-            }
-        }
-    }
-
-    /// Takes over the first `tokens` tokens of a cache of the same model, of any capacity.
-    pub(crate) fn copy_prefix(&mut self, from: &Self, tokens: usize) {
-        let (layers, key_values) = (self.shape.layers, self.shape.key_values);
-        let keys = tokens.next_multiple_of(PANEL) * self.shape.dim;
-        let stride = self.value_stride();
-        let len = self.shape.head_len();
-        for index in 0..layers * key_values {
-            let (source_keys, source_values) = from.head(index / key_values, index % key_values);
-            let head = &mut self.data[index * len..][..len];
-            let (to_keys, to_values) = head.split_at_mut(self.shape.capacity * self.shape.dim);
-            to_keys[..keys].copy_from_slice(&source_keys[..keys]);
-            let source_values = source_values.chunks_exact(from.value_stride());
-            for (to, source) in to_values.chunks_exact_mut(stride).zip(source_values) {
-                to[..tokens * PANEL].copy_from_slice(&source[..tokens * PANEL]);
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Every number of a sequence is made by products with a fixed chain of additions per element and
 //! by loops over that sequence alone, so it does not depend on which sequences share the call.
 
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use record::{Sampling, StopReason, TokenId};
 
@@ -23,9 +25,13 @@ use crate::{
 /// A response under way.
 #[derive(Debug)]
 pub(crate) struct Response {
-    pub(crate) cache: KvCache,
-    /// Tokens whose keys and values are in the cache: at first the prompt without its last token.
-    pub(crate) cached: usize,
+    /// The prompt without its last token, shared with other responses to it.
+    pub(crate) prompt: Arc<KvCache>,
+    /// Tokens of `prompt` that belong to this sequence.
+    pub(crate) prompt_len: usize,
+    /// What comes after them.
+    pub(crate) own: KvCache,
+    pub(crate) own_len: usize,
     pub(crate) last_of_prompt: TokenId,
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) logprobs: Vec<f32>,
@@ -77,7 +83,7 @@ pub(crate) fn prefill(
         for (row, (_, cache)) in workspace.pack.rows.iter().zip(prompts.iter_mut()) {
             let width = heads.qkv_width();
             let qkv = &workspace.layers[0].qkv[row.tokens.start * width..row.tokens.end * width];
-            cache.enter(heads, &workspace.rope, layer, 0, qkv, &mut rotated);
+            cache.enter(heads, &workspace.rope, layer, (0, 0), qkv, &mut rotated);
         }
     });
     workspace.decode.rotated = rotated;
@@ -89,7 +95,7 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
     let (layout, weights, hidden) = (model.layout(), model.weights(), config.hidden_size);
     let heads = Heads::of(config);
     let rows = responses.len();
-    let longest = responses.iter().map(|response| response.cached + 1).max().unwrap_or(0);
+    let longest = responses.iter().map(|response| response.prompt_len + response.own_len + 1).max().unwrap_or(0);
     let Workspace { rope, decode, .. } = workspace;
     rope.prepare(config.head_dim, config.rope_theta, longest);
     let embedding = &weights[layout.embedding.clone()];
@@ -115,13 +121,14 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
         decode.attended.set_len(rows * heads.width());
         for (row, response) in responses.iter_mut().enumerate() {
             let qkv = &decode.qkv[row * heads.qkv_width()..][..heads.qkv_width()];
-            let position = response.cached;
-            response.cache.enter(heads, rope, index, position, qkv, &mut decode.rotated);
+            let position = response.prompt_len + response.own_len;
+            let place = (position, response.own_len);
+            response.own.enter(heads, rope, index, place, qkv, &mut decode.rotated);
             for (query, head) in qkv.chunks_exact(heads.dim).zip(0..heads.queries) {
                 let to = &mut decode.queries.sized(heads.width())[head * heads.dim..][..heads.dim];
                 rope.rotate(position, heads.scale(), query, to);
             }
-            attend(heads, &response.cache, index, position, decode, row);
+            attend(heads, response, index, decode, row);
         }
         packed.output.multiply(&decode.attended, Start::Output, &mut decode.stream);
         let parts = MlpParts {
@@ -143,46 +150,48 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
     let logits = decode.logits.sized(rows * config.vocab_size);
     model.head().multiply(&decode.normed, Start::Zero, logits);
     for (response, logits) in responses.iter_mut().zip(logits.chunks_exact(config.vocab_size)) {
-        response.cached += 1;
+        response.own_len += 1;
         response.extend(logits, &mut decode.draw);
     }
 }
 
-/// Attention of one new token of one sequence over its cache, into row `row` of `attended`.
-fn attend(
-    heads: Heads,
-    cache: &KvCache,
-    layer: usize,
-    position: usize,
-    decode: &mut DecodeState,
-    row: usize,
-) {
-    let (dim, group, seen) = (heads.dim, heads.group(), position + 1);
-    let stride = seen.next_multiple_of(PANEL);
+/// Attention of the new token of one sequence, which is in its own cache already, into row `row` of
+/// `attended`.
+fn attend(heads: Heads, response: &Response, layer: usize, decode: &mut DecodeState, row: usize) {
+    let (dim, group) = (heads.dim, heads.group());
+    let (shared, own) = (response.prompt_len, response.own_len + 1);
+    // Scores are written in whole panels, the second part over the surplus of the first.
+    let stride = shared + own.next_multiple_of(PANEL) + PANEL;
     decode.positions.clear();
-    decode.positions.resize(group, position as u32);
+    decode.positions.resize(group, (shared + own - 1) as u32);
     decode.inverses.resize(group, 0.0);
     for kv in 0..heads.key_values {
-        let (keys, values) = cache.head(layer, kv);
-        multiply(
-            Shape { rows: group, columns: stride, steps: dim },
-            Left::rows(&decode.queries[kv * group * dim..], dim),
-            Right { data: keys, panel_stride: dim * PANEL },
-            Start::Zero,
-            decode.probabilities.sized(group * stride),
-            stride,
-        );
-        let (probabilities, inverses) = (&mut decode.probabilities, &mut decode.inverses);
+        let parts = [(&*response.prompt, 0, shared), (&response.own, shared, own)];
+        let probabilities = decode.probabilities.sized(group * stride);
+        for (cache, first, tokens) in parts {
+            multiply(
+                Shape { rows: group, columns: tokens.next_multiple_of(PANEL), steps: dim },
+                Left::rows(&decode.queries[kv * group * dim..], dim),
+                Right { data: cache.head(layer, kv).0, panel_stride: dim * PANEL },
+                Start::Zero,
+                &mut probabilities[first..],
+                stride,
+            );
+        }
+        let inverses = &mut decode.inverses;
         softmax_rows(probabilities, stride, &decode.positions, inverses, |_, _| {});
         let out = &mut decode.attended[row * heads.width() + kv * group * dim..][..group * dim];
-        multiply(
-            Shape { rows: group, columns: dim, steps: seen },
-            Left::rows(probabilities, stride),
-            Right { data: values, panel_stride: cache.value_stride() },
-            Start::Zero,
-            out,
-            dim,
-        );
+        out.fill(0.0);
+        for (cache, first, tokens) in parts {
+            multiply(
+                Shape { rows: group, columns: dim, steps: tokens },
+                Left::rows(&probabilities[first..], stride),
+                Right { data: cache.head(layer, kv).1, panel_stride: cache.value_stride() },
+                Start::Chain,
+                out,
+                dim,
+            );
+        }
         for (out, inverse) in out.chunks_exact_mut(dim).zip(inverses) {
             out.iter_mut().for_each(|value| *value *= *inverse);
         }

@@ -40,7 +40,7 @@ pub(crate) struct Scheduler {
     models: BTreeMap<String, Published>,
     waiting: VecDeque<Waiting>,
     running: Vec<Running>,
-    /// Bytes of the caches of `running`.
+    /// Bytes of the caches of `running`; a shared one counts once.
     cache_bytes: usize,
     /// Caches of answered requests, for the next of the same shape.
     spare: Vec<KvCache>,
@@ -51,7 +51,28 @@ struct Waiting {
     published: Published,
     request: SampleRequest,
     limit: usize,
-    cache: CacheShape,
+    cache: CacheShapes,
+}
+
+/// The caches of one request: the prompt without its last token, and what comes after.
+#[derive(Clone, Copy)]
+struct CacheShapes {
+    prompt: CacheShape,
+    own: CacheShape,
+}
+
+impl CacheShapes {
+    fn bytes(self) -> usize {
+        self.prompt.bytes() + self.own.bytes()
+    }
+}
+
+/// Where the prompt of a request will be.
+#[derive(Clone)]
+enum PromptCache {
+    InFlight(Arc<KvCache>),
+    /// Index among those being run.
+    Fresh(usize),
 }
 
 /// A request under way.
@@ -140,7 +161,7 @@ impl Scheduler {
     }
 
     /// The weights for a request, the most tokens that it can get and the cache that this takes.
-    fn check(&self, request: &SampleRequest) -> Result<(Published, usize, CacheShape), SampleError> {
+    fn check(&self, request: &SampleRequest) -> Result<(Published, usize, CacheShapes), SampleError> {
         let Some(published) = self.models.get(&request.model) else {
             return Err(SampleError::UnknownModel { model: request.model.clone() });
         };
@@ -160,8 +181,11 @@ impl Scheduler {
         }
         check_sampling(&request.sampling)?;
         let limit = request.sampling.max_tokens.min(context - tokens);
-        // The last token of a response is never fed back.
-        let cache = CacheShape::new(config, tokens + limit.saturating_sub(1));
+        // The last token of the prompt is fed with the response, whose own last is never fed.
+        let cache = CacheShapes {
+            prompt: CacheShape::new(config, tokens - 1),
+            own: CacheShape::new(config, limit),
+        };
         let (needed, budget) = (cache.bytes(), self.options.cache_bytes);
         if needed > budget {
             return Err(SampleError::NoRoom { needed, budget });
@@ -170,51 +194,71 @@ impl Scheduler {
     }
 
     /// Moves requests from `waiting` to `running` while there is room, in order, and brings their
-    /// prompts into their caches: copied where another request in flight has the same, else run.
+    /// prompts into caches: shared where another request in flight has the same, else run.
     fn admit(&mut self) {
-        let first_new = self.running.len();
-        let mut copies = Vec::new();
+        let mut admitted: Vec<(Waiting, PromptCache)> = Vec::new();
+        let mut fresh: Vec<(Arc<Model>, Vec<TokenId>, KvCache)> = Vec::new();
         let mut prefill_tokens = 0;
         while let Some(next) = self.waiting.front() {
-            let full = self.running.len() >= self.options.max_sequences.max(1)
-                || self.cache_bytes + next.cache.bytes() > self.options.cache_bytes
-                || (prefill_tokens > 0
-                    && prefill_tokens + next.request.prompt.len() > self.options.prefill_tokens);
+            let known = self.prompt_in_flight(next, &admitted);
+            let (bytes, tokens) = match known {
+                Some(_) => (next.cache.own.bytes(), 0),
+                None => (next.cache.bytes(), next.request.prompt.len()),
+            };
+            let full = self.running.len() + admitted.len() >= self.options.max_sequences.max(1)
+                || self.cache_bytes + bytes > self.options.cache_bytes
+                || (prefill_tokens > 0 && prefill_tokens + tokens > self.options.prefill_tokens);
             if full {
                 break;
             }
             let Some(next) = self.waiting.pop_front() else { break };
-            match self.running.iter().position(|other| other.has_prompt_of(&next)) {
-                Some(donor) => copies.push((donor, self.running.len())),
-                None => prefill_tokens += next.request.prompt.len(),
-            }
-            let cache = self.cache(next.cache);
-            self.running.push(Running::new(next, cache));
+            prefill_tokens += tokens;
+            let prompt = known.unwrap_or_else(|| {
+                let model = Arc::clone(&next.published.weights);
+                fresh.push((model, next.known_prompt().to_vec(), self.cache(next.cache.prompt)));
+                PromptCache::Fresh(fresh.len() - 1)
+            });
+            // Reserved now, so that the next request sees what is left.
+            self.cache_bytes += next.cache.own.bytes();
+            admitted.push((next, prompt));
         }
-        let copied: Vec<usize> = copies.iter().map(|&(_, to)| to).collect();
-        let mut fresh: Vec<&mut Running> = self.running[first_new..]
-            .iter_mut()
-            .zip(first_new..)
-            .filter(|(_, index)| !copied.contains(index))
-            .map(|(running, _)| running)
-            .collect();
         self.engine.run(|| {
-            fresh.par_iter_mut().for_each(|running| {
-                let known = running.prompt.len() - 1;
-                let prompt = &running.prompt[..known];
-                let model = &running.published.weights;
+            fresh.par_iter_mut().with_max_len(1).for_each(|(model, prompt, cache)| {
                 self.engine.with_workspace(|workspace| {
-                    let cache = &mut running.response.cache;
-                    decode::prefill(model, &mut [(prompt, cache)], workspace);
+                    decode::prefill(model, &mut [(prompt.as_slice(), cache)], workspace);
                 });
             });
         });
-        for (donor, to) in copies {
-            // A donor always comes before those that copy from it.
-            let (donors, receivers) = self.running.split_at_mut(to);
-            let response = &mut receivers[0].response;
-            response.cache.copy_prefix(&donors[donor].response.cache, response.cached);
+        let fresh: Vec<Arc<KvCache>> =
+            fresh.into_iter().map(|(_, _, cache)| Arc::new(cache)).collect();
+        for (next, prompt) in admitted {
+            let prompt = match prompt {
+                PromptCache::InFlight(prompt) => prompt,
+                PromptCache::Fresh(index) => Arc::clone(&fresh[index]),
+            };
+            self.cache_bytes -= next.cache.own.bytes();
+            let own = self.cache(next.cache.own);
+            self.running.push(Running::new(next, prompt, own));
         }
+    }
+
+    /// The cache of a request in flight, or of one admitted in this round, whose prompt begins with
+    /// everything that the new one needs cached.
+    fn prompt_in_flight(
+        &self,
+        next: &Waiting,
+        admitted: &[(Waiting, PromptCache)],
+    ) -> Option<PromptCache> {
+        let same = |published: &Published, prompt: &[TokenId]| {
+            Arc::ptr_eq(&published.weights, &next.published.weights)
+                && prompt[..prompt.len() - 1].starts_with(next.known_prompt())
+        };
+        let running = self.running.iter().find(|other| same(&other.published, &other.prompt));
+        if let Some(running) = running {
+            return Some(PromptCache::InFlight(Arc::clone(&running.response.prompt)));
+        }
+        let admitted = admitted.iter().find(|(other, _)| same(&other.published, &other.request.prompt));
+        admitted.map(|(_, prompt)| prompt.clone())
     }
 
     fn cache(&mut self, shape: CacheShape) -> KvCache {
@@ -267,23 +311,34 @@ impl Scheduler {
                 still_running.push(running);
                 continue;
             }
-            self.cache_bytes -= running.response.cache.shape().bytes();
-            let (done, cache, answer) = running.finish();
-            self.spare.push(cache);
+            let (done, caches, answer) = running.finish();
+            for cache in caches {
+                self.cache_bytes -= cache.shape().bytes();
+                self.spare.push(cache);
+            }
             done(answer);
         }
         self.running = still_running;
     }
 }
 
+impl Waiting {
+    /// The part of the prompt that is run before the response; its last token is fed with it.
+    fn known_prompt(&self) -> &[TokenId] {
+        self.request.prompt.split_last().map_or(&[], |(_, known)| known)
+    }
+}
+
 impl Running {
-    fn new(waiting: Waiting, cache: KvCache) -> Self {
+    fn new(waiting: Waiting, prompt: Arc<KvCache>, own: KvCache) -> Self {
+        let prompt_len = waiting.known_prompt().len();
         let Waiting { published, request, limit, .. } = waiting;
-        let cached = request.prompt.len() - 1;
         let response = Response {
-            cache,
-            cached,
-            last_of_prompt: request.prompt[cached],
+            prompt,
+            prompt_len,
+            own,
+            own_len: 0,
+            last_of_prompt: request.prompt[prompt_len],
             tokens: Vec::with_capacity(limit.min(1024)),
             logprobs: Vec::with_capacity(limit.min(1024)),
             rng: request.seed.rng(),
@@ -294,20 +349,15 @@ impl Running {
         Self { published, prompt: request.prompt, done: request.done, response }
     }
 
-    /// Everything that the new request needs cached, this one has at the front of its cache.
-    fn has_prompt_of(&self, new: &Waiting) -> bool {
-        let needed = &new.request.prompt[..new.request.prompt.len() - 1];
-        Arc::ptr_eq(&self.published.weights, &new.published.weights)
-            && self.prompt.get(..self.prompt.len() - 1).is_some_and(|own| own.starts_with(needed))
-    }
-
-    fn finish(self) -> (Done, KvCache, Result<Completion, SampleError>) {
+    /// The answer, and the caches that nobody else uses.
+    fn finish(self) -> (Done, Vec<KvCache>, Result<Completion, SampleError>) {
         let response = self.response;
+        let caches = Arc::into_inner(response.prompt).into_iter().chain([response.own]).collect();
         let stop = match response.state {
             ResponseState::Done(stop) => stop,
             ResponseState::Running | ResponseState::Broken => {
                 let error = SampleError::NotFinite { position: response.tokens.len() };
-                return (self.done, response.cache, Err(error));
+                return (self.done, caches, Err(error));
             }
         };
         let completion = Completion {
@@ -318,7 +368,7 @@ impl Running {
             sampling: response.sampling,
             weights: self.published.version,
         };
-        (self.done, response.cache, Ok(completion))
+        (self.done, caches, Ok(completion))
     }
 }
 

@@ -148,7 +148,7 @@ fn responses_end_where_they_should() {
 
 #[test]
 fn requests_that_cannot_be_served_are_told_why() {
-    let options = SamplerOptions { cache_bytes: 3 * 2 * 32 * (10 + 32) * 4, ..Default::default() };
+    let options = SamplerOptions { cache_bytes: 2 * 3 * 2 * 32 * (10 + 32) * 4, ..Default::default() };
     let sampler = sampler(1, options);
     let good = Ask {
         model: "critic",

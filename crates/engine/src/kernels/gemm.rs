@@ -37,8 +37,11 @@ pub(crate) struct Right<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Start<'a> {
     Zero,
-    /// What the output holds already.
+    /// What the output holds already, added last.
     Output,
+    /// What the output holds already, added first: two products one after the other then give the
+    /// same bytes as one over the steps of both.
+    Chain,
     /// One value per column.
     Row(&'a [f32]),
 }
@@ -167,6 +170,19 @@ impl Multiply<'_> {
         let left_start = self.left.row_start(row);
         let right_start = column / PANEL * self.right.panel_stride + column % PANEL;
         let mut sums = [[simd.splat_f32s(0.0); 2]; ROWS];
+        if matches!(self.start, Start::Chain) {
+            if used == width {
+                let out = &self.out[row * self.out_stride + column..];
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    *sums = load_pair::<S>(&out[i * self.out_stride..][..width]);
+                }
+            } else {
+                let wide = self.load_edge::<ROWS>(row, column, used);
+                for (sums, wide) in sums.iter_mut().zip(&wide) {
+                    *sums = load_pair::<S>(&wide[..width]);
+                }
+            }
+        }
         // SAFETY: `multiply` has checked the last element of both operands, and the addresses grow
         // with row, step and column.
         unsafe {
@@ -194,7 +210,7 @@ impl Multiply<'_> {
         }
         let out = &mut self.out[row * self.out_stride + column..];
         match self.start {
-            Start::Zero => {
+            Start::Zero | Start::Chain => {
                 for (i, sums) in sums.iter().enumerate() {
                     store_pair::<S>(*sums, &mut out[i * self.out_stride..][..width]);
                 }
@@ -217,13 +233,29 @@ impl Multiply<'_> {
         }
     }
 
+    /// The first `used` columns of a tile of the output, zeros behind them.
+    #[inline(always)]
+    fn load_edge<const ROWS: usize>(
+        &self,
+        row: usize,
+        column: usize,
+        used: usize,
+    ) -> [[f32; PANEL]; ROWS] {
+        let mut wide = [[0.0; PANEL]; ROWS];
+        for (i, wide) in wide.iter_mut().enumerate() {
+            let from = &self.out[(row + i) * self.out_stride + column..][..used];
+            wide[..used].copy_from_slice(from);
+        }
+        wide
+    }
+
     /// The first `used` columns of a tile.
     #[inline(always)]
     fn store_edge(&mut self, wide: &[[f32; PANEL]], row: usize, column: usize, used: usize) {
         for (i, sums) in wide.iter().enumerate() {
             let out = &mut self.out[(row + i) * self.out_stride + column..][..used];
             match self.start {
-                Start::Zero => out.copy_from_slice(&sums[..used]),
+                Start::Zero | Start::Chain => out.copy_from_slice(&sums[..used]),
                 Start::Output => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum),
                 Start::Row(values) => {
                     for ((out, sum), start) in out.iter_mut().zip(sums).zip(&values[column..]) {
@@ -345,6 +377,24 @@ mod tests {
                 data: &strips, strip_stride: STRIP * steps, row_stride: 1, step_stride: STRIP,
             };
             prop_assert_eq!(&natural, &run(strips));
+        }
+    }
+
+    #[test]
+    fn a_chain_of_products_has_the_bytes_of_one() {
+        for (rows, columns) in [(13, 70), (1, 32), (2, 5)] {
+            let (left, right) = (noise(rows * 9, 1), noise(9 * columns, 2));
+            let run = |start, steps: std::ops::Range<usize>, out: &mut [f32]| {
+                let packed = pack(&right[steps.start * columns..], steps.len(), columns);
+                let packed = Right { data: &packed, panel_stride: steps.len() * PANEL };
+                let shape = Shape { rows, columns, steps: steps.len() };
+                multiply(shape, Left::rows(&left[steps.start..], 9), packed, start, out, columns);
+            };
+            let (mut whole, mut parts) = (vec![0.0; rows * columns], vec![0.0; rows * columns]);
+            run(Start::Zero, 0..9, &mut whole);
+            run(Start::Zero, 0..4, &mut parts);
+            run(Start::Chain, 4..9, &mut parts);
+            assert_eq!(whole, parts);
         }
     }
 

@@ -1,5 +1,7 @@
 //! No program earns a pass by anything but the right values.
 
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
 use judge::{Judge, JudgeConfig, Tests, Value, VerdictStatus};
 use sandbox::{Config, Sandbox};
 

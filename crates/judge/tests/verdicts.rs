@@ -1,5 +1,7 @@
 //! Verdicts on programs that mean well, and the accounts kept of them.
 
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
 use judge::{CaseResult, Evaluation, Judge, JudgeConfig, Tests, Value, Verdict, VerdictStatus};
 use proptest::{
     strategy::{Strategy, ValueTree},

@@ -75,12 +75,8 @@ fn forbidden(tier: Tier) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler:
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_clone, clone);
     // Pushing input into a terminal that the host may still read from.
-    let push_input = SeccompCondition::new(
-        1,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::Eq,
-        libc::TIOCSTI as u64,
-    )?;
+    let push_input =
+        SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?;
     rules.insert(libc::SYS_ioctl, vec![SeccompRule::new(vec![push_input])?]);
     if tier != Tier::Namespaces {
         // No network namespace: no sockets. `socketpair` stays.

@@ -179,7 +179,7 @@ fn is_folder(place: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(fs::metadata(link)?.is_dir())
 }
 
-/// The processes of this pid namespace and nothing else, where the kernel can do that.
+/// Shows the processes of this pid namespace only.
 fn mount_proc(target: &Path) -> io::Result<()> {
     let target = sys::c_path(target)?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;

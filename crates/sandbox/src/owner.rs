@@ -288,7 +288,9 @@ impl Owner {
                     slot: index,
                     detail,
                 };
-                let _ = run.map(|run| run.answer.send(Err(lost)));
+                if let Some(run) = run {
+                    let _ = run.answer.send(Err(lost));
+                }
             } else if run.answer.is_closed() {
                 *place = None;
             }

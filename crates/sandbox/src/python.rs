@@ -74,3 +74,29 @@ fn ask(candidate: &Path) -> Result<Python, String> {
         folders,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn a_shim_is_resolved_to_the_binary_behind_it() {
+        let real = find_python(None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let shim = folder.path().join("python3");
+        let text = format!("#!/bin/sh\nexec {} \"$@\"\n", real.executable.display());
+        fs::write(&shim, text).unwrap();
+        fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(find_python(Some(&shim)).unwrap(), real);
+    }
+
+    #[test]
+    fn what_is_no_interpreter_is_refused() {
+        for path in ["/bin/true", "/no/such/file", "/"] {
+            let refused = find_python(Some(Path::new(path))).unwrap_err();
+            assert!(refused.to_string().contains(path), "{refused}");
+        }
+    }
+}

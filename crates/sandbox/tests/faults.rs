@@ -1,5 +1,11 @@
 //! What happens when the machinery is hit, and what is left behind at the end.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests stop at the first surprise"
+)]
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,5 +1,7 @@
 //! What ordinary programs see in the jail, and what is told about them.
 
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},

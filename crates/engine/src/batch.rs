@@ -75,7 +75,12 @@ impl Pack {
             }
         }
         let (tokens, queries) = (tokens..self.tokens.len(), queries..self.queries.len());
-        self.rows.push(PackedRow { index: Some(index), prefix, tokens, queries });
+        self.rows.push(PackedRow {
+            index: Some(index),
+            prefix,
+            tokens,
+            queries,
+        });
     }
 
     /// Adds tokens of which only keys and values are wanted; returns where they are.
@@ -83,15 +88,23 @@ impl Pack {
         let (start, queries) = (self.tokens.len(), self.queries.len());
         self.tokens.extend(tokens);
         let tokens = start..self.tokens.len();
-        let row =
-            PackedRow { index: None, prefix: 0..0, tokens: tokens.clone(), queries: queries..queries };
+        let row = PackedRow {
+            index: None,
+            prefix: 0..0,
+            tokens: tokens.clone(),
+            queries: queries..queries,
+        };
         self.rows.push(row);
         tokens
     }
 
     /// Tokens in the longest sequence.
     pub(crate) fn longest(&self) -> usize {
-        self.rows.iter().map(|row| row.prefix.len() + row.tokens.len()).max().unwrap_or(0)
+        self.rows
+            .iter()
+            .map(|row| row.prefix.len() + row.tokens.len())
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -100,19 +113,32 @@ pub(crate) fn check_rows(config: &ModelConfig, rows: &[TrainRow]) -> Result<(), 
     for (index, row) in rows.iter().enumerate() {
         let (tokens, mask) = (row.tokens.len(), row.mask.len());
         if tokens != mask {
-            return Err(RowError::MaskLength { row: index, tokens, mask });
+            return Err(RowError::MaskLength {
+                row: index,
+                tokens,
+                mask,
+            });
         }
         if row.mask.first() == Some(&true) {
             return Err(RowError::FirstTokenMasked { row: index });
         }
         if tokens > config.context {
-            return Err(RowError::TooLong { row: index, tokens, context: config.context });
+            return Err(RowError::TooLong {
+                row: index,
+                tokens,
+                context: config.context,
+            });
         }
         let vocab_size = config.vocab_size;
         let unknown = |&token: &u32| token as usize >= vocab_size;
         if let Some(position) = row.tokens.iter().position(unknown) {
             let token = row.tokens[position];
-            return Err(RowError::UnknownToken { row: index, position, token, vocab_size });
+            return Err(RowError::UnknownToken {
+                row: index,
+                position,
+                token,
+                vocab_size,
+            });
         }
     }
     Ok(())
@@ -135,15 +161,17 @@ pub(crate) fn families(rows: &[TrainRow]) -> Vec<Family> {
             let common = pairs.take_while(|(a, b)| a == b).count();
             let members = family.rows.len();
             // Worth it for all that are in, and not a chance agreement of the first few tokens.
-            if members * common > (members - 1) * family.prefix
-                && 2 * common >= limit
-            {
+            if members * common > (members - 1) * family.prefix && 2 * common >= limit {
                 family.rows.push(index);
                 family.prefix = common;
                 continue;
             }
         }
-        families.push(Family { rows: vec![index], prefix: 0, cost: 0 });
+        families.push(Family {
+            rows: vec![index],
+            prefix: 0,
+            cost: 0,
+        });
     }
     families.iter_mut().for_each(|family| family.set_cost(rows));
     families
@@ -215,7 +243,11 @@ impl Family {
     /// Some of the rows; a row alone needs no prefix.
     fn part(&self, rows: &[TrainRow], part: &[usize]) -> Self {
         let prefix = if part.len() > 1 { self.prefix } else { 0 };
-        let mut family = Self { rows: part.to_vec(), prefix, cost: 0 };
+        let mut family = Self {
+            rows: part.to_vec(),
+            prefix,
+            cost: 0,
+        };
         family.set_cost(rows);
         family
     }
@@ -233,7 +265,10 @@ fn used_tokens(row: TrainRow) -> usize {
 
 /// Tokens before the first that predicts a scored one.
 fn unqueried_tokens(row: TrainRow) -> usize {
-    row.mask.iter().position(|&masked| masked).map_or(0, |first| first - 1)
+    row.mask
+        .iter()
+        .position(|&masked| masked)
+        .map_or(0, |first| first - 1)
 }
 
 #[cfg(test)]
@@ -291,10 +326,21 @@ mod tests {
     #[test]
     fn samples_of_one_prompt_are_one_family() {
         let mask = [false, false, false, true];
-        let tokens = [[5, 6, 7, 1], [5, 6, 7, 2], [5, 6, 8, 2], [9, 6, 7, 2], [9, 6, 7, 2]];
-        let rows = tokens.each_ref().map(|tokens| TrainRow { tokens, mask: &mask });
-        let found: Vec<(Vec<usize>, usize)> =
-            families(&rows).into_iter().map(|family| (family.rows, family.prefix)).collect();
+        let tokens = [
+            [5, 6, 7, 1],
+            [5, 6, 7, 2],
+            [5, 6, 8, 2],
+            [9, 6, 7, 2],
+            [9, 6, 7, 2],
+        ];
+        let rows = tokens.each_ref().map(|tokens| TrainRow {
+            tokens,
+            mask: &mask,
+        });
+        let found: Vec<(Vec<usize>, usize)> = families(&rows)
+            .into_iter()
+            .map(|family| (family.rows, family.prefix))
+            .collect();
         assert_eq!(found, [(vec![0, 1, 2], 2), (vec![3, 4], 2)]);
     }
 }

@@ -47,10 +47,16 @@ fn queried<'a>(
     all_positions: &'a [u32],
 ) -> (Range<usize>, &'a [u32]) {
     if is_last(layer) {
-        (row.queries.clone(), &layer.pack.queries[row.queries.clone()])
+        (
+            row.queries.clone(),
+            &layer.pack.queries[row.queries.clone()],
+        )
     } else {
         let first = row.prefix.len();
-        (row.tokens.clone(), &all_positions[first..first + row.tokens.len()])
+        (
+            row.tokens.clone(),
+            &all_positions[first..first + row.tokens.len()],
+        )
     }
 }
 
@@ -61,11 +67,18 @@ pub(crate) fn forward(
     output: &mut Buffer,
     scratch: &mut Scratch,
 ) {
-    let (config, layout) = (layer.model.config(), &layer.model.layout().layers[layer.index]);
+    let (config, layout) = (
+        layer.model.config(),
+        &layer.model.layout().layers[layer.index],
+    );
     let (weights, packed) = (layer.model.weights(), layer.model.layer(layer.index));
     let (hidden, heads) = (config.hidden_size, Heads::of(config));
     let tokens = layer.pack.tokens.len();
-    let rows = if is_last(layer) { layer.pack.queries.len() } else { tokens };
+    let rows = if is_last(layer) {
+        layer.pack.queries.len()
+    } else {
+        tokens
+    };
 
     let normed = scratch.normed.sized(tokens * hidden);
     let scales = state.attention_scales.sized(tokens);
@@ -75,7 +88,9 @@ pub(crate) fn forward(
         Some(bias) => Start::Row(&weights[bias.clone()]),
         None => Start::Zero,
     };
-    packed.qkv.multiply(normed, start, state.qkv.sized(tokens * heads.qkv_width()));
+    packed
+        .qkv
+        .multiply(normed, start, state.qkv.sized(tokens * heads.qkv_width()));
 
     state.attended.set_len(rows * heads.width());
     state.log_sums.set_len(rows * heads.queries);
@@ -97,7 +112,9 @@ pub(crate) fn forward(
                 .copy_from_slice(&state.input[from * hidden..][..hidden]);
         }
     }
-    packed.output.multiply(&state.attended, Start::Output, &mut state.middle);
+    packed
+        .output
+        .multiply(&state.attended, Start::Output, &mut state.middle);
     let parts = MlpParts {
         scales: &mut state.mlp_scales,
         normed: &mut scratch.normed,
@@ -123,12 +140,21 @@ pub(crate) fn mlp(
     parts: MlpParts,
     output: &mut Buffer,
 ) {
-    let (config, layout, packed) =
-        (model.config(), &model.layout().layers[index], model.layer(index));
+    let (config, layout, packed) = (
+        model.config(),
+        &model.layout().layers[index],
+        model.layer(index),
+    );
     let (rows, intermediate) = (middle.len() / config.hidden_size, config.intermediate_size);
     let norm = &model.weights()[layout.mlp_norm.clone()];
     let normed = parts.normed.sized(middle.len());
-    rmsnorm::forward(middle, norm, config.norm_epsilon, parts.scales.sized(rows), normed);
+    rmsnorm::forward(
+        middle,
+        norm,
+        config.norm_epsilon,
+        parts.scales.sized(rows),
+        normed,
+    );
     let gate_up = parts.gate_up.sized(rows * 2 * intermediate);
     packed.gate_up.multiply(normed, Start::Zero, gate_up);
     let inner = parts.inner.sized(rows * intermediate);
@@ -146,16 +172,30 @@ pub(crate) fn backward(
     gradients: &mut [f32],
     scratch: &mut Scratch,
 ) {
-    let (config, layout) = (layer.model.config(), &layer.model.layout().layers[layer.index]);
+    let (config, layout) = (
+        layer.model.config(),
+        &layer.model.layout().layers[layer.index],
+    );
     let (weights, hidden) = (layer.model.weights(), config.hidden_size);
     let intermediate = config.intermediate_size;
     let heads = Heads::of(config);
     let tokens = layer.pack.tokens.len();
     let rows = state.middle.len() / hidden;
-    let Scratch { normed, inner, d_stream, d_input, d_normed, d_attended, d_qkv, gradient, .. } =
-        scratch;
+    let Scratch {
+        normed,
+        inner,
+        d_stream,
+        d_input,
+        d_normed,
+        d_attended,
+        d_qkv,
+        gradient,
+        ..
+    } = scratch;
 
-    packed.down.multiply(d_stream, Start::Zero, inner.sized(rows * intermediate));
+    packed
+        .down
+        .multiply(d_stream, Start::Zero, inner.sized(rows * intermediate));
     swiglu::backward(&mut state.gate_up, intermediate, inner);
     let d_gate_up = &state.gate_up;
     linear::weight_gradient(
@@ -166,7 +206,12 @@ pub(crate) fn backward(
         gradient,
     );
     let norm = &weights[layout.mlp_norm.clone()];
-    rmsnorm::recompute(&state.middle, norm, &state.mlp_scales, normed.sized(rows * hidden));
+    rmsnorm::recompute(
+        &state.middle,
+        norm,
+        &state.mlp_scales,
+        normed.sized(rows * hidden),
+    );
     linear::weight_gradient(
         d_gate_up,
         normed,
@@ -174,11 +219,24 @@ pub(crate) fn backward(
         &mut gradients[layout.gate_up.clone()],
         gradient,
     );
-    packed.gate_up.multiply(d_gate_up, Start::Zero, d_normed.sized(rows * hidden));
+    packed
+        .gate_up
+        .multiply(d_gate_up, Start::Zero, d_normed.sized(rows * hidden));
     let d_norm = &mut gradients[layout.mlp_norm.clone()];
-    rmsnorm::backward(&state.middle, norm, &state.mlp_scales, d_normed, d_stream, d_norm);
+    rmsnorm::backward(
+        &state.middle,
+        norm,
+        &state.mlp_scales,
+        d_normed,
+        d_stream,
+        d_norm,
+    );
 
-    packed.output.multiply(d_stream, Start::Zero, d_attended.sized(rows * heads.width()));
+    packed.output.multiply(
+        d_stream,
+        Start::Zero,
+        d_attended.sized(rows * heads.width()),
+    );
     let d_output = &mut gradients[layout.output.clone()];
     linear::weight_gradient(d_stream, &state.attended, heads.width(), d_output, gradient);
     d_qkv.set_len(tokens * heads.qkv_width());
@@ -217,20 +275,43 @@ pub(crate) fn backward(
     }
 
     let norm = &weights[layout.attention_norm.clone()];
-    rmsnorm::recompute(&state.input, norm, &state.attention_scales, normed.sized(tokens * hidden));
-    linear::weight_gradient(d_qkv, normed, hidden, &mut gradients[layout.qkv.clone()], gradient);
+    rmsnorm::recompute(
+        &state.input,
+        norm,
+        &state.attention_scales,
+        normed.sized(tokens * hidden),
+    );
+    linear::weight_gradient(
+        d_qkv,
+        normed,
+        hidden,
+        &mut gradients[layout.qkv.clone()],
+        gradient,
+    );
     if let Some(bias) = &layout.qkv_bias {
         linear::bias_gradient(d_qkv, &mut gradients[bias.clone()]);
     }
-    packed.qkv.multiply(d_qkv, Start::Zero, d_normed.sized(tokens * hidden));
+    packed
+        .qkv
+        .multiply(d_qkv, Start::Zero, d_normed.sized(tokens * hidden));
     let d_norm = &mut gradients[layout.attention_norm.clone()];
-    rmsnorm::backward(&state.input, norm, &state.attention_scales, d_normed, d_input, d_norm);
+    rmsnorm::backward(
+        &state.input,
+        norm,
+        &state.attention_scales,
+        d_normed,
+        d_input,
+        d_norm,
+    );
     std::mem::swap(d_input, d_stream);
 }
 
 fn sequence<'a>(heads: Heads, qkv: &'a [f32], row: &PackedRow) -> Sequence<'a> {
     let width = heads.qkv_width();
-    Sequence { shared: &qkv[of(&row.prefix, width)], own: &qkv[of(&row.tokens, width)] }
+    Sequence {
+        shared: &qkv[of(&row.prefix, width)],
+        own: &qkv[of(&row.tokens, width)],
+    }
 }
 
 /// The floats of these rows of a matrix of this width.

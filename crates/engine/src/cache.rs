@@ -48,7 +48,10 @@ impl CacheShape {
 
 impl KvCache {
     pub(crate) fn new(shape: CacheShape) -> Self {
-        Self { data: Buffer::zeroed(shape.bytes() / size_of::<f32>()), shape }
+        Self {
+            data: Buffer::zeroed(shape.bytes() / size_of::<f32>()),
+            shape,
+        }
     }
 
     pub(crate) fn shape(&self) -> CacheShape {
@@ -78,7 +81,12 @@ impl KvCache {
         qkv: &[f32],
         rotated: &mut Buffer,
     ) {
-        let CacheShape { key_values, dim, capacity, .. } = self.shape;
+        let CacheShape {
+            key_values,
+            dim,
+            capacity,
+            ..
+        } = self.shape;
         let len = self.shape.head_len();
         let rotated = rotated.sized(dim);
         for kv in 0..key_values {
@@ -86,13 +94,20 @@ impl KvCache {
             let (keys, values) = head.split_at_mut(capacity * dim);
             for (offset, qkv) in qkv.chunks_exact(heads.qkv_width()).enumerate() {
                 let slot = slot + offset;
-                rope.rotate(position + offset, 1.0, &qkv[heads.key_column(kv)..][..dim], rotated);
+                rope.rotate(
+                    position + offset,
+                    1.0,
+                    &qkv[heads.key_column(kv)..][..dim],
+                    rotated,
+                );
                 let panel = &mut keys[slot / PANEL * PANEL * dim..][..PANEL * dim];
                 for (to, &value) in panel.chunks_exact_mut(PANEL).zip(&*rotated) {
                     to[slot % PANEL] = value;
                 }
                 let value = &qkv[heads.value_column(kv)..][..dim];
-                for (panel, part) in values.chunks_exact_mut(capacity * PANEL).zip(value.chunks(PANEL))
+                for (panel, part) in values
+                    .chunks_exact_mut(capacity * PANEL)
+                    .zip(value.chunks(PANEL))
                 {
                     panel[slot * PANEL..][..part.len()].copy_from_slice(part);
                 }

@@ -18,8 +18,10 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), ModelError> {
 
 pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
     let text = fs::read(path).map_err(|source| io_error(path, source))?;
-    serde_json::from_slice(&text)
-        .map_err(|source| ModelError::Json { path: path.to_owned(), source })
+    serde_json::from_slice(&text).map_err(|source| ModelError::Json {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), ModelError> {
@@ -39,7 +41,10 @@ pub(crate) fn read_tensors(
     layout: &Layout,
     prefixes: &[&str],
 ) -> Result<(Vec<Buffer>, HashMap<String, String>), ModelError> {
-    let damaged = |source| ModelError::Safetensors { path: path.to_owned(), source };
+    let damaged = |source| ModelError::Safetensors {
+        path: path.to_owned(),
+        source,
+    };
     let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
     let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
@@ -50,7 +55,10 @@ pub(crate) fn read_tensors(
         for tensor in &layout.tensors {
             let name = format!("{prefix}{}", tensor.name);
             let Ok(view) = file.tensor(&name) else {
-                return Err(ModelError::MissingTensor { path: path.to_owned(), tensor: name });
+                return Err(ModelError::MissingTensor {
+                    path: path.to_owned(),
+                    tensor: name,
+                });
             };
             unread.retain(|other| *other != name);
             if view.shape() != tensor.shape {
@@ -71,7 +79,10 @@ pub(crate) fn read_tensors(
     unread.sort_unstable();
     if let Some(tensor) = unread.first() {
         let tensor = (*tensor).to_owned();
-        return Err(ModelError::UnknownTensor { path: path.to_owned(), tensor });
+        return Err(ModelError::UnknownTensor {
+            path: path.to_owned(),
+            tensor,
+        });
     }
     Ok((buffers, header.metadata().clone().unwrap_or_default()))
 }
@@ -119,18 +130,24 @@ pub(crate) fn write_tensors(
     buffers: &[(&str, &[f32])],
     metadata: &[(&str, String)],
 ) -> Result<(), ModelError> {
-    let damaged = |source| ModelError::Safetensors { path: path.to_owned(), source };
+    let damaged = |source| ModelError::Safetensors {
+        path: path.to_owned(),
+        source,
+    };
     let mut views = Vec::new();
     for (prefix, flat) in buffers {
         for tensor in &layout.tensors {
             let bytes = bytemuck::cast_slice(&flat[tensor.range.clone()]);
-            let view =
-                TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(damaged)?;
+            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(damaged)?;
             views.push((format!("{prefix}{}", tensor.name), view));
         }
     }
-    let own = metadata.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
-    let metadata = own.chain([("format".to_owned(), "pt".to_owned())]).collect();
+    let own = metadata
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()));
+    let metadata = own
+        .chain([("format".to_owned(), "pt".to_owned())])
+        .collect();
     let bytes = safetensors::serialize(views, Some(metadata)).map_err(damaged)?;
     write_whole(path, &bytes)
 }
@@ -148,5 +165,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
 }
 
 fn io_error(path: &Path, source: io::Error) -> ModelError {
-    ModelError::Io { path: path.to_owned(), source }
+    ModelError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }

@@ -3,7 +3,7 @@
 use record::TokenId;
 use serde_json::{Map, Value, json};
 
-use crate::ModelError;
+use crate::{ModelError, layout::Layout};
 
 /// Which published architecture the weights follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +139,13 @@ impl ModelConfig {
         })
     }
 
+    /// Trained numbers of a model of this shape; a tied embedding counts once.
+    pub fn n_parameters(&self) -> usize {
+        Layout::new(self).len
+    }
+
     /// Refuses sizes that make no model.
-        pub fn check(&self) -> Result<(), ModelError> {
+    pub fn check(&self) -> Result<(), ModelError> {
         let sizes = [
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
@@ -154,11 +159,11 @@ impl ModelConfig {
         if let Some((key, _)) = sizes.iter().find(|(_, size)| *size == 0) {
             return Err(bad(key, "a positive size", &json!(0)));
         }
-        if self.n_heads % self.n_kv_heads != 0 {
+        if !self.n_heads.is_multiple_of(self.n_kv_heads) {
             let expected = format!("a divisor of num_attention_heads = {}", self.n_heads);
             return Err(bad("num_key_value_heads", &expected, &json!(self.n_kv_heads)));
         }
-        if self.head_dim % 2 != 0 {
+        if !self.head_dim.is_multiple_of(2) {
             return Err(bad("head_dim", "an even size", &json!(self.head_dim)));
         }
         for (key, value) in [

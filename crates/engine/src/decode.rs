@@ -95,13 +95,21 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
     let (layout, weights, hidden) = (model.layout(), model.weights(), config.hidden_size);
     let heads = Heads::of(config);
     let rows = responses.len();
-    let longest = responses.iter().map(|response| response.prompt_len + response.own_len + 1).max().unwrap_or(0);
+    let longest = responses
+        .iter()
+        .map(|response| response.prompt_len + response.own_len + 1)
+        .max()
+        .unwrap_or(0);
     let Workspace { rope, decode, .. } = workspace;
     rope.prepare(config.head_dim, config.rope_theta, longest);
     let embedding = &weights[layout.embedding.clone()];
     let stream = decode.stream.sized(rows * hidden);
     for (to, response) in stream.chunks_exact_mut(hidden).zip(&*responses) {
-        let token = response.tokens.last().copied().unwrap_or(response.last_of_prompt) as usize;
+        let token = response
+            .tokens
+            .last()
+            .copied()
+            .unwrap_or(response.last_of_prompt) as usize;
         to.copy_from_slice(&embedding[token * hidden..][..hidden]);
     }
     for (index, layer) in layout.layers.iter().enumerate() {
@@ -117,20 +125,28 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
             Some(bias) => Start::Row(&weights[bias.clone()]),
             None => Start::Zero,
         };
-        packed.qkv.multiply(&decode.normed, start, decode.qkv.sized(rows * heads.qkv_width()));
+        packed.qkv.multiply(
+            &decode.normed,
+            start,
+            decode.qkv.sized(rows * heads.qkv_width()),
+        );
         decode.attended.set_len(rows * heads.width());
         for (row, response) in responses.iter_mut().enumerate() {
             let qkv = &decode.qkv[row * heads.qkv_width()..][..heads.qkv_width()];
             let position = response.prompt_len + response.own_len;
             let place = (position, response.own_len);
-            response.own.enter(heads, rope, index, place, qkv, &mut decode.rotated);
+            response
+                .own
+                .enter(heads, rope, index, place, qkv, &mut decode.rotated);
             for (query, head) in qkv.chunks_exact(heads.dim).zip(0..heads.queries) {
                 let to = &mut decode.queries.sized(heads.width())[head * heads.dim..][..heads.dim];
                 rope.rotate(position, heads.scale(), query, to);
             }
             attend(heads, response, index, decode, row);
         }
-        packed.output.multiply(&decode.attended, Start::Output, &mut decode.stream);
+        packed
+            .output
+            .multiply(&decode.attended, Start::Output, &mut decode.stream);
         let parts = MlpParts {
             scales: &mut decode.scales,
             normed: &mut decode.normed,
@@ -149,7 +165,10 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
     );
     let logits = decode.logits.sized(rows * config.vocab_size);
     model.head().multiply(&decode.normed, Start::Zero, logits);
-    for (response, logits) in responses.iter_mut().zip(logits.chunks_exact(config.vocab_size)) {
+    for (response, logits) in responses
+        .iter_mut()
+        .zip(logits.chunks_exact(config.vocab_size))
+    {
         response.own_len += 1;
         response.extend(logits, &mut decode.draw);
     }
@@ -170,23 +189,43 @@ fn attend(heads: Heads, response: &Response, layer: usize, decode: &mut DecodeSt
         let probabilities = decode.probabilities.sized(group * stride);
         for (cache, first, tokens) in parts {
             multiply(
-                Shape { rows: group, columns: tokens.next_multiple_of(PANEL), steps: dim },
+                Shape {
+                    rows: group,
+                    columns: tokens.next_multiple_of(PANEL),
+                    steps: dim,
+                },
                 Left::rows(&decode.queries[kv * group * dim..], dim),
-                Right { data: cache.head(layer, kv).0, panel_stride: dim * PANEL },
+                Right {
+                    data: cache.head(layer, kv).0,
+                    panel_stride: dim * PANEL,
+                },
                 Start::Zero,
                 &mut probabilities[first..],
                 stride,
             );
         }
         let inverses = &mut decode.inverses;
-        softmax_rows(probabilities, stride, &decode.positions, inverses, |_, _| {});
+        softmax_rows(
+            probabilities,
+            stride,
+            &decode.positions,
+            inverses,
+            |_, _| {},
+        );
         let out = &mut decode.attended[row * heads.width() + kv * group * dim..][..group * dim];
         out.fill(0.0);
         for (cache, first, tokens) in parts {
             multiply(
-                Shape { rows: group, columns: dim, steps: tokens },
+                Shape {
+                    rows: group,
+                    columns: dim,
+                    steps: tokens,
+                },
                 Left::rows(&probabilities[first..], stride),
-                Right { data: cache.head(layer, kv).1, panel_stride: cache.value_stride() },
+                Right {
+                    data: cache.head(layer, kv).1,
+                    panel_stride: cache.value_stride(),
+                },
                 Start::Chain,
                 out,
                 dim,

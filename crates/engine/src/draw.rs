@@ -71,12 +71,18 @@ fn keep_nucleus(weights: &mut [f32], order: &mut Vec<TokenId>, mass: f32) -> f64
     order.clear();
     order.extend(0..weights.len() as TokenId);
     order.sort_unstable_by(|&a, &b| {
-        weights[b as usize].total_cmp(&weights[a as usize]).then(a.cmp(&b))
+        weights[b as usize]
+            .total_cmp(&weights[a as usize])
+            .then(a.cmp(&b))
     });
     let mut kept = 0.0_f64;
     let needed = order.iter().take_while(|&&id| {
         let missing = kept < f64::from(mass);
-        kept += if missing { f64::from(weights[id as usize]) } else { 0.0 };
+        kept += if missing {
+            f64::from(weights[id as usize])
+        } else {
+            0.0
+        };
         missing
     });
     let needed = needed.count().max(1);
@@ -103,7 +109,10 @@ fn pass_through(weights: &[f32], target: f64) -> usize {
             passed += block_sum;
         }
     }
-    weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0)
+    weights
+        .iter()
+        .rposition(|&weight| weight > 0.0)
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -125,7 +134,10 @@ mod tests {
     }
 
     fn assert_close(found: [f64; 4], expected: [f64; 4]) {
-        let close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.015);
+        let close = found
+            .iter()
+            .zip(expected)
+            .all(|(a, b)| (a - b).abs() < 0.015);
         assert!(close, "{found:?} is not {expected:?}");
     }
 
@@ -134,9 +146,15 @@ mod tests {
         assert_close(frequencies(&Sampling::at(1.0, 1)), [0.1, 0.4, 0.2, 0.3]);
         let squares = [0.01, 0.16, 0.04, 0.09].map(|square| square / 0.3);
         assert_close(frequencies(&Sampling::at(0.5, 1)), squares);
-        let nucleus = Sampling { top_p: 0.65, ..Sampling::at(1.0, 1) };
+        let nucleus = Sampling {
+            top_p: 0.65,
+            ..Sampling::at(1.0, 1)
+        };
         assert_close(frequencies(&nucleus), [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]);
-        let narrow = Sampling { top_p: 1e-6, ..Sampling::at(1.0, 1) };
+        let narrow = Sampling {
+            top_p: 1e-6,
+            ..Sampling::at(1.0, 1)
+        };
         assert_close(frequencies(&narrow), [0.0, 1.0, 0.0, 0.0]);
     }
 

@@ -8,25 +8,51 @@ pub enum ModelError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{}: not valid JSON: {source}", path.display())]
-    Json { path: PathBuf, source: serde_json::Error },
+    Json {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
     #[error("config.json: `{key}` is missing")]
     MissingKey { key: &'static str },
     #[error("config.json: `{key}` is {found}, but {expected} was expected")]
-    BadValue { key: String, expected: String, found: String },
-    #[error("config.json: {feature} is not supported by this engine; convert the checkpoint or choose another model")]
+    BadValue {
+        key: String,
+        expected: String,
+        found: String,
+    },
+    #[error(
+        "config.json: {feature} is not supported by this engine; convert the checkpoint or choose another model"
+    )]
     Unsupported { feature: String },
     #[error("{}: not a readable safetensors file (truncated or damaged?): {source}", path.display())]
-    Safetensors { path: PathBuf, source: safetensors::SafeTensorError },
+    Safetensors {
+        path: PathBuf,
+        source: safetensors::SafeTensorError,
+    },
     #[error("{}: tensor `{tensor}` is missing", path.display())]
     MissingTensor { path: PathBuf, tensor: String },
     #[error("{}: tensor `{tensor}` is not part of a model with this config.json", path.display())]
     UnknownTensor { path: PathBuf, tensor: String },
     #[error("{}: tensor `{tensor}` has shape {found:?}, but {expected:?} was expected", path.display())]
-    WrongShape { path: PathBuf, tensor: String, expected: Vec<usize>, found: Vec<usize> },
+    WrongShape {
+        path: PathBuf,
+        tensor: String,
+        expected: Vec<usize>,
+        found: Vec<usize>,
+    },
     #[error("{}: tensor `{tensor}` has dtype {found}, but F32 or BF16 was expected", path.display())]
-    WrongDtype { path: PathBuf, tensor: String, found: String },
+    WrongDtype {
+        path: PathBuf,
+        tensor: String,
+        found: String,
+    },
     #[error("{}: tensor `{tensor}` holds {value} at element {index}; weights must be finite", path.display())]
-    NotFinite { path: PathBuf, tensor: String, index: usize, value: f32 },
+    NotFinite {
+        path: PathBuf,
+        tensor: String,
+        index: usize,
+        value: f32,
+    },
     #[error("{}: metadata `{key}` is missing or not a number", path.display())]
     BadMetadata { path: PathBuf, key: &'static str },
 }
@@ -35,20 +61,38 @@ pub enum ModelError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     #[error("row {row} has {tokens} tokens but a mask of {mask}")]
-    MaskLength { row: usize, tokens: usize, mask: usize },
+    MaskLength {
+        row: usize,
+        tokens: usize,
+        mask: usize,
+    },
     #[error("row {row}: mask[0] is true, but the first token is predicted from nothing")]
     FirstTokenMasked { row: usize },
-    #[error("row {row}: token {token} at position {position} is outside the vocabulary of {vocab_size}")]
-    UnknownToken { row: usize, position: usize, token: u32, vocab_size: usize },
+    #[error(
+        "row {row}: token {token} at position {position} is outside the vocabulary of {vocab_size}"
+    )]
+    UnknownToken {
+        row: usize,
+        position: usize,
+        token: u32,
+        vocab_size: usize,
+    },
     #[error("row {row} has {tokens} tokens, more than the context of {context}")]
-    TooLong { row: usize, tokens: usize, context: usize },
+    TooLong {
+        row: usize,
+        tokens: usize,
+        context: usize,
+    },
 }
 
 /// Threads could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("cannot start {threads} engine threads: {source}")]
-    Pool { threads: usize, source: rayon::ThreadPoolBuildError },
+    Pool {
+        threads: usize,
+        source: rayon::ThreadPoolBuildError,
+    },
     #[error("cannot start the sampler's thread: {source}")]
     Sampler { source: io::Error },
 }
@@ -62,11 +106,23 @@ pub enum SampleError {
     EmptyPrompt,
     #[error("the prompt has {tokens} tokens and the context is {context}: no room for a response")]
     PromptTooLong { tokens: usize, context: usize },
-    #[error("prompt token {token} at position {position} is outside the vocabulary of {vocab_size}")]
-    UnknownToken { position: usize, token: u32, vocab_size: usize },
+    #[error(
+        "prompt token {token} at position {position} is outside the vocabulary of {vocab_size}"
+    )]
+    UnknownToken {
+        position: usize,
+        token: u32,
+        vocab_size: usize,
+    },
     #[error("sampling parameter `{parameter}` is {value}; {expected}")]
-    BadSampling { parameter: &'static str, value: f32, expected: &'static str },
-    #[error("the request needs {needed} bytes of key-value cache and the sampler was given {budget}")]
+    BadSampling {
+        parameter: &'static str,
+        value: f32,
+        expected: &'static str,
+    },
+    #[error(
+        "the request needs {needed} bytes of key-value cache and the sampler was given {budget}"
+    )]
     NoRoom { needed: usize, budget: usize },
     #[error("the model gave logits that are not finite at response position {position}")]
     NotFinite { position: usize },

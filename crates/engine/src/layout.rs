@@ -98,7 +98,14 @@ impl Layout {
         } else {
             list.matrix("lm_head.weight", config.vocab_size, hidden)
         };
-        Self { tensors: list.tensors, embedding, layers, final_norm, head, len: list.len }
+        Self {
+            tensors: list.tensors,
+            embedding,
+            layers,
+            final_norm,
+            head,
+            len: list.len,
+        }
     }
 }
 
@@ -121,7 +128,12 @@ impl List {
     fn push(&mut self, name: &str, shape: Vec<usize>, kind: TensorKind) -> Range<usize> {
         let range = self.len..self.len + shape.iter().product::<usize>();
         self.len = range.end;
-        self.tensors.push(Tensor { name: name.to_owned(), shape, range: range.clone(), kind });
+        self.tensors.push(Tensor {
+            name: name.to_owned(),
+            shape,
+            range: range.clone(),
+            kind,
+        });
         range
     }
 }

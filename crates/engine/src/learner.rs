@@ -55,7 +55,10 @@ pub struct LearnerOptions {
 
 impl Default for LearnerOptions {
     fn default() -> Self {
-        Self { micro_batch_tokens: 512, lanes: 4 }
+        Self {
+            micro_batch_tokens: 512,
+            lanes: 4,
+        }
     }
 }
 
@@ -102,7 +105,10 @@ const CHUNK: usize = 1 << 14;
 impl Learner {
     pub fn new(engine: &Engine, model: Arc<Model>, options: LearnerOptions) -> Self {
         let len = model.n_parameters();
-        let moments = Moments { first: Buffer::zeroed(len), second: Buffer::zeroed(len) };
+        let moments = Moments {
+            first: Buffer::zeroed(len),
+            second: Buffer::zeroed(len),
+        };
         Self::with_moments(engine, model, options, moments, 0)
     }
 
@@ -113,11 +119,20 @@ impl Learner {
         moments: Moments,
         step: u64,
     ) -> Self {
-        let lanes =
-            (0..options.lanes.max(1)).map(|_| Buffer::zeroed(model.n_parameters())).collect();
+        let lanes = (0..options.lanes.max(1))
+            .map(|_| Buffer::zeroed(model.n_parameters()))
+            .collect();
         let mut backward = BackwardWeights::default();
         backward.repack(&model);
-        Self { engine: engine.clone(), options, model, backward, lanes, moments, step }
+        Self {
+            engine: engine.clone(),
+            options,
+            model,
+            backward,
+            lanes,
+            moments,
+            step,
+        }
     }
 
     /// Runs the rows forward and backward, adding to the gradients that the next
@@ -133,7 +148,14 @@ impl Learner {
     ) -> Result<BatchReport, RowError> {
         check_rows(self.model.config(), rows)?;
         let order = lanes(rows, self.lanes.len());
-        let Self { engine, options, model, backward, lanes, .. } = self;
+        let Self {
+            engine,
+            options,
+            model,
+            backward,
+            lanes,
+            ..
+        } = self;
         let (engine, model, backward) = (&*engine, &**model, &*backward);
         let work = lanes.par_iter_mut().zip(&order);
         let results: Vec<Vec<pass::PackResult>> = engine.run(|| {
@@ -142,7 +164,11 @@ impl Learner {
                     let run = |families: Vec<Family>| {
                         engine.with_workspace(|workspace| {
                             workspace.pack.fill(rows, &families);
-                            let training = Training { loss, packed: backward, gradients };
+                            let training = Training {
+                                loss,
+                                packed: backward,
+                                gradients,
+                            };
                             pass::run(model, workspace, Some(training))
                         })
                     };
@@ -151,8 +177,10 @@ impl Learner {
                 })
                 .collect()
         });
-        let mut report =
-            BatchReport { scores: vec![RowScores::default(); rows.len()], loss: 0.0 };
+        let mut report = BatchReport {
+            scores: vec![RowScores::default(); rows.len()],
+            loss: 0.0,
+        };
         let mut losses = vec![0.0; rows.len()];
         for (index, scores, loss) in results.into_iter().flatten().flat_map(|pack| pack.rows) {
             report.scores[index] = scores;
@@ -175,7 +203,11 @@ impl Learner {
         } else {
             self.zero_gradients();
         }
-        StepReport { grad_norm, applied, step: self.step }
+        StepReport {
+            grad_norm,
+            applied,
+            step: self.step,
+        }
     }
 
     /// Forgets the accumulated gradients.
@@ -216,7 +248,10 @@ impl Learner {
         checkpoint::write_tensors(
             &directory.join("optimizer.safetensors"),
             self.model.layout(),
-            &[("first_moment.", &self.moments.first), ("second_moment.", &self.moments.second)],
+            &[
+                ("first_moment.", &self.moments.first),
+                ("second_moment.", &self.moments.second),
+            ],
             &[("step", self.step.to_string())],
         )
     }
@@ -232,30 +267,59 @@ impl Learner {
         let prefixes = ["first_moment.", "second_moment."];
         let (mut moments, metadata) = checkpoint::read_tensors(&path, model.layout(), &prefixes)?;
         let step = metadata.get("step").and_then(|step| step.parse().ok());
-        let Some(step) = step else { return Err(ModelError::BadMetadata { path, key: "step" }) };
+        let Some(step) = step else {
+            return Err(ModelError::BadMetadata { path, key: "step" });
+        };
         let (second, first) = (moments.pop(), moments.pop());
-        let moments =
-            Moments { first: first.unwrap_or_default(), second: second.unwrap_or_default() };
-        Ok(Self::with_moments(engine, Arc::new(model), options, moments, step))
+        let moments = Moments {
+            first: first.unwrap_or_default(),
+            second: second.unwrap_or_default(),
+        };
+        Ok(Self::with_moments(
+            engine,
+            Arc::new(model),
+            options,
+            moments,
+            step,
+        ))
     }
 
     /// Adds all lanes into the first, clears the others and returns the norm of the sum.
     fn reduce_gradients(&mut self) -> f64 {
-        let Some((sum, others)) = self.lanes.split_first_mut() else { return 0.0 };
+        let Some((sum, others)) = self.lanes.split_first_mut() else {
+            return 0.0;
+        };
         let squares: Vec<f64> = self.engine.run(|| {
-            let mut parts: Vec<_> = others.iter_mut().map(|lane| lane.chunks_mut(CHUNK)).collect();
+            let mut parts: Vec<_> = others
+                .iter_mut()
+                .map(|lane| lane.chunks_mut(CHUNK))
+                .collect();
             let work: Vec<_> = sum
                 .chunks_mut(CHUNK)
-                .map(|sum| (sum, parts.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()))
+                .map(|sum| {
+                    (
+                        sum,
+                        parts
+                            .iter_mut()
+                            .filter_map(Iterator::next)
+                            .collect::<Vec<_>>(),
+                    )
+                })
                 .collect();
-            work.into_par_iter().map(|(sum, others)| reduce_chunk(sum, others)).collect()
+            work.into_par_iter()
+                .map(|(sum, others)| reduce_chunk(sum, others))
+                .collect()
         });
         squares.iter().sum::<f64>().sqrt()
     }
 
     fn apply(&mut self, adam: &AdamW, grad_norm: f64) {
         let step = self.step.min(i32::MAX as u64) as i32;
-        let clip = if grad_norm > adam.max_grad_norm { adam.max_grad_norm / grad_norm } else { 1.0 };
+        let clip = if grad_norm > adam.max_grad_norm {
+            adam.max_grad_norm / grad_norm
+        } else {
+            1.0
+        };
         let rate = f64::from(adam.learning_rate) / (1.0 - f64::from(adam.beta1).powi(step));
         let update = Update {
             beta1: adam.beta1,
@@ -266,14 +330,21 @@ impl Learner {
             keep: 1.0,
             gradient_factor: clip as f32,
         };
-        let decayed = Update { keep: 1.0 - adam.learning_rate * adam.weight_decay, ..update };
+        let decayed = Update {
+            keep: 1.0 - adam.learning_rate * adam.weight_decay,
+            ..update
+        };
         let model = Arc::make_mut(&mut self.model);
         let layout = Arc::clone(model.layout());
         let (mut weights, mut gradients) = (model.weights_mut(), &mut *self.lanes[0]);
         let (mut first, mut second) = (&mut *self.moments.first, &mut *self.moments.second);
         let mut work = Vec::new();
         for tensor in &layout.tensors {
-            let update = if tensor.kind == TensorKind::Matrix { decayed } else { update };
+            let update = if tensor.kind == TensorKind::Matrix {
+                decayed
+            } else {
+                update
+            };
             let mut left = tensor.range.len();
             while left > 0 {
                 let len = left.min(CHUNK);
@@ -287,7 +358,8 @@ impl Learner {
             }
         }
         self.engine.run(|| {
-            work.into_par_iter().for_each(|(update, g, w, m, v)| adamw::update(update, g, w, m, v));
+            work.into_par_iter()
+                .for_each(|(update, g, w, m, v)| adamw::update(update, g, w, m, v));
         });
         model.repack();
         self.backward.repack(model);
@@ -309,6 +381,9 @@ fn reduce_chunk(sum: &mut [f32], others: Vec<&mut [f32]>) -> f64 {
             squares[lane] += f64::from(block[lane]) * f64::from(block[lane]);
         }
     }
-    let rest: f64 = rest.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
+    let rest: f64 = rest
+        .iter()
+        .map(|&value| f64::from(value) * f64::from(value))
+        .sum();
     squares.iter().sum::<f64>() + rest
 }

@@ -12,6 +12,7 @@ mod config;
 mod decode;
 mod draw;
 mod error;
+mod init;
 mod kernels;
 mod layout;
 mod learner;
@@ -28,6 +29,7 @@ mod workspace;
 
 pub use config::{Family, ModelConfig};
 pub use error::{EngineError, ModelError, RowError, SampleError};
+pub use init::Initializer;
 pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};
 pub use model::Model;
 pub use pool::Engine;

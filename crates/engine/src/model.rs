@@ -2,15 +2,14 @@
 
 use std::{path::Path, sync::Arc};
 
-use rand_chacha::rand_core::Rng;
 use record::Seed;
 
 use crate::{
-    ModelConfig, ModelError,
+    Initializer, ModelConfig, ModelError,
     buffer::Buffer,
-    checkpoint,
+    checkpoint, init,
     kernels::linear::Packed,
-    layout::{Layout, TensorKind},
+    layout::Layout,
 };
 
 /// Immutable weights that samplers and trainers share through an [`Arc`].
@@ -36,24 +35,21 @@ pub(crate) struct PackedLayer {
 }
 
 impl Model {
-    /// Draws every matrix from a normal distribution of standard deviation
-    /// `config.initializer_range`, each tensor from its own stream; norms are ones, biases zeros.
-    pub fn random(config: ModelConfig, seed: Seed) -> Result<Self, ModelError> {
+    /// A new model, its weights drawn as `initializer` says.
+    pub fn new(
+        config: ModelConfig,
+        initializer: Initializer,
+        seed: Seed,
+    ) -> Result<Self, ModelError> {
         config.check()?;
         let layout = Layout::new(&config);
-        let mut weights = Buffer::zeroed(layout.len);
-        for (index, tensor) in layout.tensors.iter().enumerate() {
-            let weights = &mut weights[tensor.range.clone()];
-            match tensor.kind {
-                TensorKind::Norm => weights.fill(1.0),
-                TensorKind::Bias => {}
-                TensorKind::Matrix => {
-                    let mut rng = seed.stream("weights", index as u64).rng();
-                    fill_normal(weights, config.initializer_range, &mut rng);
-                }
-            }
-        }
+        let weights = init::draw(&config, &layout, initializer, seed)?;
         Ok(Self::from_parts(config, layout, weights))
+    }
+
+    /// A new model by [`Initializer::Normal`].
+    pub fn random(config: ModelConfig, seed: Seed) -> Result<Self, ModelError> {
+        Self::new(config, Initializer::Normal, seed)
     }
 
     /// Reads a Hugging Face directory: `config.json` and `model.safetensors`, F32 or BF16 (widened).
@@ -141,16 +137,4 @@ pub(crate) fn named<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])> {
     let tensors = layout.tensors.iter();
     tensors.map(|t| (t.name.as_str(), t.shape.as_slice(), &flat[t.range.clone()]))
-}
-
-/// Normal variates by the method of Box and Muller.
-fn fill_normal(values: &mut [f32], deviation: f64, rng: &mut impl Rng) {
-    let mut uniform = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    for pair in values.chunks_mut(2) {
-        let radius = (-2.0 * uniform().ln()).sqrt() * deviation;
-        let angle = std::f64::consts::TAU * uniform();
-        for (value, part) in pair.iter_mut().zip([angle.cos(), angle.sin()]) {
-            *value = (radius * part) as f32;
-        }
-    }
 }

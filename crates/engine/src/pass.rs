@@ -46,14 +46,24 @@ impl BackwardWeights {
     pub(crate) fn repack(&mut self, model: &Model) {
         let (config, weights, layout) = (model.config(), model.weights(), model.layout());
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
-        self.layers.resize_with(config.n_layers, BackwardLayer::default);
+        self.layers
+            .resize_with(config.n_layers, BackwardLayer::default);
         for (packed, layer) in self.layers.iter_mut().zip(&layout.layers) {
-            packed.qkv.backward(&weights[layer.qkv.clone()], config.qkv_width(), hidden);
-            packed.output.backward(&weights[layer.output.clone()], hidden, config.heads_width());
-            packed.gate_up.backward(&weights[layer.gate_up.clone()], 2 * intermediate, hidden);
-            packed.down.backward(&weights[layer.down.clone()], hidden, intermediate);
+            packed
+                .qkv
+                .backward(&weights[layer.qkv.clone()], config.qkv_width(), hidden);
+            packed
+                .output
+                .backward(&weights[layer.output.clone()], hidden, config.heads_width());
+            packed
+                .gate_up
+                .backward(&weights[layer.gate_up.clone()], 2 * intermediate, hidden);
+            packed
+                .down
+                .backward(&weights[layer.down.clone()], hidden, intermediate);
         }
-        self.head.backward(&weights[layout.head.clone()], config.vocab_size, hidden);
+        self.head
+            .backward(&weights[layout.head.clone()], config.vocab_size, hidden);
     }
 }
 
@@ -66,7 +76,9 @@ pub(crate) fn run(
     if workspace.pack.queries.is_empty() {
         let rows = workspace.pack.rows.iter();
         let empty = |row: &PackedRow| Some((row.index?, RowScores::default(), 0.0));
-        return PackResult { rows: rows.filter_map(empty).collect() };
+        return PackResult {
+            rows: rows.filter_map(empty).collect(),
+        };
     }
     trunk(model, workspace, training.is_some(), |_, _| {});
     match training {
@@ -90,21 +102,33 @@ pub(crate) fn trunk(
     let config = model.config();
     let hidden = config.hidden_size;
     let longest = workspace.pack.longest();
-    workspace.rope.prepare(config.head_dim, config.rope_theta, longest);
+    workspace
+        .rope
+        .prepare(config.head_dim, config.rope_theta, longest);
     let known = workspace.scratch.all_positions.len();
-    workspace.scratch.all_positions.extend(known as u32..longest as u32);
+    workspace
+        .scratch
+        .all_positions
+        .extend(known as u32..longest as u32);
     let states = if keep { config.n_layers } else { 1 };
     if workspace.layers.len() < states {
         workspace.layers.resize_with(states, Default::default);
     }
     let embedding = &model.weights()[model.layout().embedding.clone()];
-    let input = workspace.layers[0].input.sized(workspace.pack.tokens.len() * hidden);
+    let input = workspace.layers[0]
+        .input
+        .sized(workspace.pack.tokens.len() * hidden);
     for (to, &token) in input.chunks_exact_mut(hidden).zip(&workspace.pack.tokens) {
         to.copy_from_slice(&embedding[token as usize * hidden..][..hidden]);
     }
     for index in 0..config.n_layers {
         let at = if keep { index } else { 0 };
-        let layer = Layer { model, index, pack: &workspace.pack, rope: &workspace.rope };
+        let layer = Layer {
+            model,
+            index,
+            pack: &workspace.pack,
+            rope: &workspace.rope,
+        };
         let (state, scratch) = (&mut workspace.layers[at], &mut workspace.scratch);
         let mut next = std::mem::take(&mut scratch.next);
         block::forward(layer, state, &mut next, scratch);
@@ -122,7 +146,9 @@ pub(crate) fn trunk(
         &model.weights()[model.layout().final_norm.clone()],
         config.norm_epsilon,
         workspace.last_scales.sized(workspace.pack.queries.len()),
-        workspace.normed_last.sized(workspace.pack.queries.len() * hidden),
+        workspace
+            .normed_last
+            .sized(workspace.pack.queries.len() * hidden),
     );
 }
 
@@ -149,7 +175,10 @@ fn score_rows(
     let mut rest = rows.as_slice();
     while let Some(first) = rest.first() {
         let start = first.queries.start;
-        let fits = rest.iter().take_while(|row| row.queries.end - start <= chunk).count();
+        let fits = rest
+            .iter()
+            .take_while(|row| row.queries.end - start <= chunk)
+            .count();
         let (together, later) = rest.split_at(fits.max(1));
         let end = together.last().map_or(start, |row| row.queries.end);
         for at in (start..end).step_by(chunk) {
@@ -163,7 +192,9 @@ fn score_rows(
         }
         for row in together {
             if let Some(index) = row.index {
-                result.rows.push(finish_row(index, row, workspace, training.as_deref_mut()));
+                result
+                    .rows
+                    .push(finish_row(index, row, workspace, training.as_deref_mut()));
             }
         }
         if let Some(training) = training.as_deref_mut() {
@@ -186,7 +217,10 @@ fn logits(model: &Model, workspace: &mut Workspace, queries: Range<usize>) {
     let config = model.config();
     let normed = &workspace.normed_last
         [queries.start * config.hidden_size..queries.end * config.hidden_size];
-    let logits = workspace.scratch.logits.sized(queries.len() * config.vocab_size);
+    let logits = workspace
+        .scratch
+        .logits
+        .sized(queries.len() * config.vocab_size);
     model.head().multiply(normed, Start::Zero, logits);
 }
 
@@ -203,7 +237,9 @@ fn finish_row(
         logprobs: scores.iter().map(|score| score.logprob).collect(),
         entropies: scores.iter().map(|score| score.entropy).collect(),
     };
-    let Some(training) = training else { return (index, scores, 0.0) };
+    let Some(training) = training else {
+        return (index, scores, 0.0);
+    };
     let d_logprobs = &mut scratch.d_logprobs[row.queries.clone()];
     let d_entropies = &mut scratch.d_entropies[row.queries.clone()];
     let loss = training.loss.row(index, &scores, d_logprobs, d_entropies);
@@ -219,8 +255,9 @@ fn head_backward(
 ) {
     let (config, scratch) = (model.config(), &mut workspace.scratch);
     let hidden = config.hidden_size;
-    for (query, logits) in
-        queries.clone().zip(scratch.logits.chunks_exact_mut(config.vocab_size))
+    for (query, logits) in queries
+        .clone()
+        .zip(scratch.logits.chunks_exact_mut(config.vocab_size))
     {
         let target = workspace.pack.targets[query] as usize;
         let (d_logprob, d_entropy) = (scratch.d_logprobs[query], scratch.d_entropies[query]);
@@ -228,7 +265,10 @@ fn head_backward(
     }
     let part = queries.start * hidden..queries.end * hidden;
     let d_normed = &mut scratch.d_normed[part.clone()];
-    training.packed.head.multiply(&scratch.logits, Start::Zero, d_normed);
+    training
+        .packed
+        .head
+        .multiply(&scratch.logits, Start::Zero, d_normed);
     linear::weight_gradient(
         &scratch.logits,
         &workspace.normed_last[part],
@@ -256,13 +296,31 @@ fn backward(
         &mut gradients[layout.final_norm.clone()],
     );
     for (index, packed) in packed.layers.iter().enumerate().rev() {
-        let layer = Layer { model, index, pack: &workspace.pack, rope: &workspace.rope };
-        block::backward(layer, packed, &mut workspace.layers[index], gradients, scratch);
+        let layer = Layer {
+            model,
+            index,
+            pack: &workspace.pack,
+            rope: &workspace.rope,
+        };
+        block::backward(
+            layer,
+            packed,
+            &mut workspace.layers[index],
+            gradients,
+            scratch,
+        );
     }
     let d_embedding = &mut gradients[layout.embedding.clone()];
-    for (d_input, &token) in scratch.d_stream.chunks_exact(hidden).zip(&workspace.pack.tokens) {
+    for (d_input, &token) in scratch
+        .d_stream
+        .chunks_exact(hidden)
+        .zip(&workspace.pack.tokens)
+    {
         let d_row = &mut d_embedding[token as usize * hidden..][..hidden];
-        d_row.iter_mut().zip(d_input).for_each(|(sum, value)| *sum += value);
+        d_row
+            .iter_mut()
+            .zip(d_input)
+            .for_each(|(sum, value)| *sum += value);
     }
 }
 
@@ -286,15 +344,24 @@ mod tests {
             d_logprobs.copy_from_slice(&noise(scores.logprobs.len(), 50 + row as u64));
             d_entropies.copy_from_slice(&noise(scores.logprobs.len(), 70 + row as u64));
             let dot = |a: &[f32], b: &[f32]| -> f64 {
-                a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+                a.iter()
+                    .zip(b)
+                    .map(|(a, b)| f64::from(*a) * f64::from(*b))
+                    .sum()
             };
             dot(d_logprobs, &scores.logprobs) + dot(d_entropies, &scores.entropies)
         }
     }
 
     fn check_gradient(config: ModelConfig, lengths: &[usize], mask_every: usize) {
-        let mut model =
-            Model::random(ModelConfig { initializer_range: 0.2, ..config }, Seed(3)).unwrap();
+        let mut model = Model::random(
+            ModelConfig {
+                initializer_range: 0.2,
+                ..config
+            },
+            Seed(3),
+        )
+        .unwrap();
         let vocab_size = model.config().vocab_size;
         let tokens: Vec<Vec<u32>> = lengths
             .iter()
@@ -314,25 +381,38 @@ mod tests {
             }
             let mut packed = BackwardWeights::default();
             packed.repack(model);
-            let training = Training { loss: &Linear, packed: &packed, gradients };
+            let training = Training {
+                loss: &Linear,
+                packed: &packed,
+                gradients,
+            };
             let result = super::run(model, &mut workspace, Some(training));
             result.rows.iter().map(|(_, _, loss)| loss).sum()
         };
         let mut gradients = vec![0.0; model.n_parameters()];
         run(&model, &mut gradients);
         let mut ignored = vec![0.0; model.n_parameters()];
-        let tensors: Vec<_> =
-            model.layout().tensors.iter().map(|t| (t.name.clone(), t.range.clone())).collect();
+        let tensors: Vec<_> = model
+            .layout()
+            .tensors
+            .iter()
+            .map(|t| (t.name.clone(), t.range.clone()))
+            .collect();
         for (name, range) in tensors {
             // Along the gradient itself, so that the slope is its length.
             let gradient = &gradients[range.clone()];
-            let length = gradient.iter().map(|g| f64::from(g * g)).sum::<f64>().sqrt();
+            let length = gradient
+                .iter()
+                .map(|g| f64::from(g * g))
+                .sum::<f64>()
+                .sqrt();
             assert!(length > 1e-4, "{name} has no gradient");
             let before = model.weights()[range.clone()].to_vec();
             let step = 2e-3;
             let mut shifted = |factor: f64| {
-                for (weight, (old, g)) in
-                    model.weights_mut()[range.clone()].iter_mut().zip(before.iter().zip(gradient))
+                for (weight, (old, g)) in model.weights_mut()[range.clone()]
+                    .iter_mut()
+                    .zip(before.iter().zip(gradient))
                 {
                     *weight = (f64::from(*old) + factor * f64::from(*g) / length) as f32;
                 }
@@ -342,13 +422,19 @@ mod tests {
             let slope = (shifted(step) - shifted(-step)) / (2.0 * step);
             shifted(0.0);
             let error = (slope / length - 1.0).abs();
-            assert!(error < 1e-2, "{name}: slope {slope}, gradient of length {length}");
+            assert!(
+                error < 1e-2,
+                "{name}: slope {slope}, gradient of length {length}"
+            );
         }
     }
 
     #[test]
     fn gradients_of_the_whole_model_agree_with_finite_differences() {
-        let config = ModelConfig { n_kv_heads: 2, ..ModelConfig::qwen2(37, 24, 3, 4) };
+        let config = ModelConfig {
+            n_kv_heads: 2,
+            ..ModelConfig::qwen2(37, 24, 3, 4)
+        };
         check_gradient(config.clone(), &[5, 1, 33, 14, 2], 1);
         check_gradient(config.clone(), &[5, 40, 14], 3);
         let untied = ModelConfig {
@@ -362,7 +448,10 @@ mod tests {
 
     #[test]
     fn rows_larger_than_the_logit_buffer_are_cut() {
-        let config = ModelConfig { n_kv_heads: 1, ..ModelConfig::qwen2(LOGITS / 16, 8, 1, 2) };
+        let config = ModelConfig {
+            n_kv_heads: 1,
+            ..ModelConfig::qwen2(LOGITS / 16, 8, 1, 2)
+        };
         check_gradient(config, &[3, 50, 7], 1);
     }
 }

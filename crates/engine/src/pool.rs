@@ -13,7 +13,7 @@ pub struct Engine {
 
 struct Shared {
     pool: rayon::ThreadPool,
-    idle: Mutex<Vec<Box<Workspace>>>,
+    idle: Mutex<Vec<Workspace>>,
 }
 
 impl Engine {
@@ -23,7 +23,12 @@ impl Engine {
             .thread_name(|index| format!("engine-{index}"))
             .build()
             .map_err(|source| EngineError::Pool { threads, source })?;
-        Ok(Self { shared: Arc::new(Shared { pool, idle: Mutex::default() }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                pool,
+                idle: Mutex::default(),
+            }),
+        })
     }
 
     pub fn threads(&self) -> usize {
@@ -41,7 +46,9 @@ impl Engine {
         let lent = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = lent.unwrap_or_default();
         let result = work(&mut workspace);
-        idle.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
+        idle.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(workspace);
         result
     }
 }

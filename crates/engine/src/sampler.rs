@@ -29,7 +29,11 @@ pub struct SamplerOptions {
 
 impl Default for SamplerOptions {
     fn default() -> Self {
-        Self { max_sequences: 256, cache_bytes: 1 << 30, prefill_tokens: 8192 }
+        Self {
+            max_sequences: 256,
+            cache_bytes: 1 << 30,
+            prefill_tokens: 8192,
+        }
     }
 }
 
@@ -69,14 +73,22 @@ impl Sampler {
             .name("sampler".to_owned())
             .spawn(move || scheduler.run())
             .map_err(|source| EngineError::Sampler { source })?;
-        Ok(Self { shared: Arc::new(Shared { commands, thread: Mutex::new(Some(thread)) }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                commands,
+                thread: Mutex::new(Some(thread)),
+            }),
+        })
     }
 
     /// Requests submitted from now on under this name use these weights; earlier ones keep theirs to
     /// their end.
     pub fn publish(&self, model: &str, weights: Arc<Model>, version: WeightVersion) {
         let published = Published { weights, version };
-        self.send(Command::Publish { model: model.to_owned(), published });
+        self.send(Command::Publish {
+            model: model.to_owned(),
+            published,
+        });
     }
 
     /// Queues a request. Whatever is wrong with it is told through its callback.
@@ -101,7 +113,11 @@ impl Sampler {
 
 impl Shared {
     fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         // A callback may drop the last handle: the thread cannot wait for itself.
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()

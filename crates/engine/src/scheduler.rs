@@ -155,15 +155,25 @@ impl Scheduler {
                 (request.done)(Ok(completion));
             }
             Ok((published, limit, cache)) => {
-                self.waiting.push_back(Waiting { published, request, limit, cache });
+                self.waiting.push_back(Waiting {
+                    published,
+                    request,
+                    limit,
+                    cache,
+                });
             }
         }
     }
 
     /// The weights for a request, the most tokens that it can get and the cache that this takes.
-    fn check(&self, request: &SampleRequest) -> Result<(Published, usize, CacheShapes), SampleError> {
+    fn check(
+        &self,
+        request: &SampleRequest,
+    ) -> Result<(Published, usize, CacheShapes), SampleError> {
         let Some(published) = self.models.get(&request.model) else {
-            return Err(SampleError::UnknownModel { model: request.model.clone() });
+            return Err(SampleError::UnknownModel {
+                model: request.model.clone(),
+            });
         };
         let config = published.weights.config();
         let (tokens, context, vocab_size) =
@@ -177,7 +187,11 @@ impl Scheduler {
         let unknown = |&token: &TokenId| token as usize >= vocab_size;
         if let Some(position) = request.prompt.iter().position(unknown) {
             let token = request.prompt[position];
-            return Err(SampleError::UnknownToken { position, token, vocab_size });
+            return Err(SampleError::UnknownToken {
+                position,
+                token,
+                vocab_size,
+            });
         }
         check_sampling(&request.sampling)?;
         let limit = request.sampling.max_tokens.min(context - tokens);
@@ -211,11 +225,17 @@ impl Scheduler {
             if full {
                 break;
             }
-            let Some(next) = self.waiting.pop_front() else { break };
+            let Some(next) = self.waiting.pop_front() else {
+                break;
+            };
             prefill_tokens += tokens;
             let prompt = known.unwrap_or_else(|| {
                 let model = Arc::clone(&next.published.weights);
-                fresh.push((model, next.known_prompt().to_vec(), self.cache(next.cache.prompt)));
+                fresh.push((
+                    model,
+                    next.known_prompt().to_vec(),
+                    self.cache(next.cache.prompt),
+                ));
                 PromptCache::Fresh(fresh.len() - 1)
             });
             // Reserved now, so that the next request sees what is left.
@@ -223,14 +243,19 @@ impl Scheduler {
             admitted.push((next, prompt));
         }
         self.engine.run(|| {
-            fresh.par_iter_mut().with_max_len(1).for_each(|(model, prompt, cache)| {
-                self.engine.with_workspace(|workspace| {
-                    decode::prefill(model, &mut [(prompt.as_slice(), cache)], workspace);
+            fresh
+                .par_iter_mut()
+                .with_max_len(1)
+                .for_each(|(model, prompt, cache)| {
+                    self.engine.with_workspace(|workspace| {
+                        decode::prefill(model, &mut [(prompt.as_slice(), cache)], workspace);
+                    });
                 });
-            });
         });
-        let fresh: Vec<Arc<KvCache>> =
-            fresh.into_iter().map(|(_, _, cache)| Arc::new(cache)).collect();
+        let fresh: Vec<Arc<KvCache>> = fresh
+            .into_iter()
+            .map(|(_, _, cache)| Arc::new(cache))
+            .collect();
         for (next, prompt) in admitted {
             let prompt = match prompt {
                 PromptCache::InFlight(prompt) => prompt,
@@ -253,11 +278,16 @@ impl Scheduler {
             Arc::ptr_eq(&published.weights, &next.published.weights)
                 && prompt[..prompt.len() - 1].starts_with(next.known_prompt())
         };
-        let running = self.running.iter().find(|other| same(&other.published, &other.prompt));
+        let running = self
+            .running
+            .iter()
+            .find(|other| same(&other.published, &other.prompt));
         if let Some(running) = running {
             return Some(PromptCache::InFlight(Arc::clone(&running.response.prompt)));
         }
-        let admitted = admitted.iter().find(|(other, _)| same(&other.published, &other.request.prompt));
+        let admitted = admitted
+            .iter()
+            .find(|(other, _)| same(&other.published, &other.request.prompt));
         admitted.map(|(_, prompt)| prompt.clone())
     }
 
@@ -285,7 +315,9 @@ impl Scheduler {
         let mut groups: Vec<(&Model, Vec<&mut Response>)> = Vec::new();
         for running in &mut self.running {
             let model: &Model = &running.published.weights;
-            let group = groups.iter_mut().find(|(other, _)| std::ptr::eq(*other, model));
+            let group = groups
+                .iter_mut()
+                .find(|(other, _)| std::ptr::eq(*other, model));
             match group {
                 Some((_, responses)) => responses.push(&mut running.response),
                 None => groups.push((model, vec![&mut running.response])),
@@ -297,9 +329,12 @@ impl Scheduler {
         }
         let engine = &self.engine;
         engine.run(|| {
-            shares.into_par_iter().with_max_len(1).for_each(|(model, responses)| {
-                engine.with_workspace(|workspace| decode::step(model, responses, workspace));
-            });
+            shares
+                .into_par_iter()
+                .with_max_len(1)
+                .for_each(|(model, responses)| {
+                    engine.with_workspace(|workspace| decode::step(model, responses, workspace));
+                });
         });
     }
 
@@ -325,14 +360,22 @@ impl Scheduler {
 impl Waiting {
     /// The part of the prompt that is run before the response; its last token is fed with it.
     fn known_prompt(&self) -> &[TokenId] {
-        self.request.prompt.split_last().map_or(&[], |(_, known)| known)
+        self.request
+            .prompt
+            .split_last()
+            .map_or(&[], |(_, known)| known)
     }
 }
 
 impl Running {
     fn new(waiting: Waiting, prompt: Arc<KvCache>, own: KvCache) -> Self {
         let prompt_len = waiting.known_prompt().len();
-        let Waiting { published, request, limit, .. } = waiting;
+        let Waiting {
+            published,
+            request,
+            limit,
+            ..
+        } = waiting;
         let response = Response {
             prompt,
             prompt_len,
@@ -346,17 +389,27 @@ impl Running {
             limit,
             state: ResponseState::Running,
         };
-        Self { published, prompt: request.prompt, done: request.done, response }
+        Self {
+            published,
+            prompt: request.prompt,
+            done: request.done,
+            response,
+        }
     }
 
     /// The answer, and the caches that nobody else uses.
     fn finish(self) -> (Done, Vec<KvCache>, Result<Completion, SampleError>) {
         let response = self.response;
-        let caches = Arc::into_inner(response.prompt).into_iter().chain([response.own]).collect();
+        let caches = Arc::into_inner(response.prompt)
+            .into_iter()
+            .chain([response.own])
+            .collect();
         let stop = match response.state {
             ResponseState::Done(stop) => stop,
             ResponseState::Running | ResponseState::Broken => {
-                let error = SampleError::NotFinite { position: response.tokens.len() };
+                let error = SampleError::NotFinite {
+                    position: response.tokens.len(),
+                };
                 return (self.done, caches, Err(error));
             }
         };
@@ -374,13 +427,25 @@ impl Running {
 
 fn check_sampling(sampling: &Sampling) -> Result<(), SampleError> {
     let bad = |parameter, value, expected| {
-        Err(SampleError::BadSampling { parameter, value, expected })
+        Err(SampleError::BadSampling {
+            parameter,
+            value,
+            expected,
+        })
     };
     if !(sampling.temperature.is_finite() && sampling.temperature >= 0.0) {
-        return bad("temperature", sampling.temperature, "give 0 (greedy) or a positive number");
+        return bad(
+            "temperature",
+            sampling.temperature,
+            "give 0 (greedy) or a positive number",
+        );
     }
     if !(sampling.top_p > 0.0 && sampling.top_p <= 1.0) {
-        return bad("top_p", sampling.top_p, "give a number above 0 and at most 1");
+        return bad(
+            "top_p",
+            sampling.top_p,
+            "give a number above 0 and at most 1",
+        );
     }
     Ok(())
 }

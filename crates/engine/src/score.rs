@@ -24,7 +24,11 @@ impl Engine {
                     self.with_workspace(|workspace| {
                         workspace.pack.fill(rows, families);
                         let result = pass::run(model, workspace, None);
-                        result.rows.into_iter().map(|(_, scores, _)| scores).collect()
+                        result
+                            .rows
+                            .into_iter()
+                            .map(|(_, scores, _)| scores)
+                            .collect()
                     })
                 })
                 .collect()

@@ -5,7 +5,9 @@ use rand_chacha::rand_core::Rng;
 /// Reproducible values in -1..1.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = record::Seed(seed).rng();
-    (0..len).map(|_| rng.next_u32() as f32 / 2_147_483_648.0 - 1.0).collect()
+    (0..len)
+        .map(|_| rng.next_u32() as f32 / 2_147_483_648.0 - 1.0)
+        .collect()
 }
 
 /// Compares a gradient with central differences of `loss` at every element of `at`.

@@ -4,9 +4,7 @@ use crate::{
     batch::Pack,
     buffer::Buffer,
     draw::DrawScratch,
-    kernels::{
-        attention::AttentionScratch, head::LogitScore, linear::GradientScratch, rope::Rope,
-    },
+    kernels::{attention::AttentionScratch, head::LogitScore, linear::GradientScratch, rope::Rope},
 };
 
 /// What one thread needs to run a model forward and backward.

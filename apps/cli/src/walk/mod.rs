@@ -6,9 +6,9 @@ mod instruments;
 pub(crate) mod recipe;
 mod reinforce;
 mod roles;
-mod supervise;
-mod tasks;
-mod vocabulary;
+pub(crate) mod supervise;
+pub(crate) mod tasks;
+pub(crate) mod vocabulary;
 
 use std::{path::Path, sync::Arc};
 

@@ -6,7 +6,7 @@ use critique::{
     RewardConfig,
     tiny::{CriticMix, ReviserMix},
 };
-use engine::ModelConfig;
+use engine::{Initializer, ModelConfig};
 use learn::OptimizerConfig;
 use record::Sampling;
 use rollout::Options as RolloutOptions;
@@ -96,6 +96,9 @@ pub(crate) struct Model {
     pub(crate) context: usize,
     #[serde(default = "rope_theta")]
     pub(crate) rope_theta: f64,
+    #[serde(default)]
+    pub(crate) initializer: Initializer,
+    /// Standard deviation of random matrices under `initializer = "normal"`.
     #[serde(default = "initializer_range")]
     pub(crate) initializer_range: f64,
 }

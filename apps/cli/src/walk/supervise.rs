@@ -6,16 +6,16 @@ use chat::Chat;
 use critique::{
     Public,
     prompts::{critique_prompt, revision_prompt},
-    tiny::{self, CriticRows, Draft, ReviserRows, Split},
+    tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
 use engine::{LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
-use record::Datum;
+use record::{Datum, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
 
 use super::{
     Walk,
-    recipe::{Role, Stage},
+    recipe::{Recipe, Role, Stage},
 };
 use crate::failure::{Classify, Outcome};
 
@@ -29,16 +29,7 @@ impl Walk<'_> {
         self.screen.headline("Supervised: the critic learns to write critiques");
         let seed = self.seed().stream("critic", 0);
         self.supervised(CRITIC_SFT, "critic", chat, &self.recipe.critic, seed, &self.recipe.sft.critic, {
-            |stage, index| {
-                let drafts = self.drafts(index);
-                let rows = CriticRows::new(&drafts, &stage.mix, seed.stream("rows", index)).asked()?;
-                let example = |index| {
-                    let row = rows.row(index);
-                    let task = Public { statement: row.statement, program: row.program };
-                    Example { prompt: critique_prompt(&task), answer: row.critique }
-                };
-                self.classify(examples_to_rows(chat, (0..stage.rows as u64).map(example)))
-            }
+            |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows)
         })
     }
 
@@ -46,25 +37,8 @@ impl Walk<'_> {
         self.screen.headline("Supervised: the reviser learns to follow critiques to the letter");
         let seed = self.seed().stream("reviser", 0);
         self.supervised(REVISER, "reviser", chat, &self.recipe.reviser, seed, &self.recipe.sft.reviser, {
-            |stage, index| {
-                let drafts = self.drafts(index);
-                let rows = ReviserRows::new(&drafts, &stage.mix, seed.stream("rows", index)).asked()?;
-                let example = |index| {
-                    let row = rows.row(index);
-                    let task = Public { statement: row.statement, program: row.program };
-                    Example { prompt: revision_prompt(&task, &row.critique), answer: row.revision }
-                };
-                self.classify(examples_to_rows(chat, (0..stage.rows as u64).map(example)))
-            }
+            |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows)
         })
-    }
-
-    /// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus.
-    fn drafts(&self, stage: u64) -> Vec<Draft> {
-        let seed = self.seed().stream("sft-drafts", stage);
-        (0..self.recipe.sft.drafts as u64)
-            .map(|index| tiny::draft(seed, Split::Train, index, self.recipe.tasks.share_right))
-            .collect()
     }
 
     /// All stages of a role, ending in the checkpoint `name`.
@@ -75,7 +49,7 @@ impl Walk<'_> {
         role: &str,
         chat: &Chat,
         settings: &Role,
-        seed: record::Seed,
+        seed: Seed,
         stages: &[Stage<Mix>],
         rows_of: impl Fn(&Stage<Mix>, u64) -> Outcome<Vec<Datum>>,
     ) -> Outcome<Arc<Model>> {
@@ -85,7 +59,7 @@ impl Walk<'_> {
         }
         let config =
             settings.model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
-        let mut model = Arc::new(Model::random(config, seed.stream("weights", 0)).asked()?);
+        let mut model = Arc::new(Model::new(config, settings.model.initializer, seed.stream("weights", 0)).asked()?);
         self.screen.say(format!("  {} parameters, from random weights", model.n_parameters()));
         for (index, stage) in stages.iter().enumerate() {
             let phase = format!("sft/{role}/{}", index + 1);
@@ -141,4 +115,50 @@ impl Walk<'_> {
         ));
         Ok(0)
     }
+}
+
+/// The first `n` rows of a critic's stage.
+pub(crate) fn critic_rows(
+    recipe: &Recipe,
+    chat: &Chat,
+    stage: &Stage<CriticMix>,
+    index: u64,
+    n: usize,
+) -> Outcome<Vec<Datum>> {
+    let drafts = drafts(recipe, index);
+    let seed = Seed(recipe.seed).stream("critic-rows", index);
+    let rows = CriticRows::new(&drafts, &stage.mix, seed).asked()?;
+    let example = |index| {
+        let row = rows.row(index);
+        let task = Public { statement: row.statement, program: row.program };
+        Example { prompt: critique_prompt(&task), answer: row.critique }
+    };
+    examples_to_rows(chat, (0..n as u64).map(example)).failed()
+}
+
+/// The first `n` rows of a reviser's stage.
+pub(crate) fn reviser_rows(
+    recipe: &Recipe,
+    chat: &Chat,
+    stage: &Stage<ReviserMix>,
+    index: u64,
+    n: usize,
+) -> Outcome<Vec<Datum>> {
+    let drafts = drafts(recipe, index);
+    let seed = Seed(recipe.seed).stream("reviser-rows", index);
+    let rows = ReviserRows::new(&drafts, &stage.mix, seed).asked()?;
+    let example = |index| {
+        let row = rows.row(index);
+        let task = Public { statement: row.statement, program: row.program };
+        Example { prompt: revision_prompt(&task, &row.critique), answer: row.revision }
+    };
+    examples_to_rows(chat, (0..n as u64).map(example)).failed()
+}
+
+/// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus.
+fn drafts(recipe: &Recipe, stage: u64) -> Vec<Draft> {
+    let seed = Seed(recipe.seed).stream("sft-drafts", stage);
+    (0..recipe.sft.drafts as u64)
+        .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
+        .collect()
 }

@@ -31,8 +31,11 @@ pub(crate) fn update(
     vectorised(
         #[inline(always)]
         || {
-            for (((gradient, w), m), v) in
-                gradients.iter_mut().zip(weights).zip(first_moments).zip(second_moments)
+            for (((gradient, w), m), v) in gradients
+                .iter_mut()
+                .zip(weights)
+                .zip(first_moments)
+                .zip(second_moments)
             {
                 let g = *gradient * update.gradient_factor;
                 *gradient = 0.0;
@@ -71,6 +74,10 @@ mod tests {
             };
             update(scalars, &mut [2.0 * g as f32; 20], &mut w, &mut m, &mut v);
         }
-        assert!(w.iter().all(|&w| (f64::from(w) - ew).abs() < 1e-5), "{} is not {ew}", w[0]);
+        assert!(
+            w.iter().all(|&w| (f64::from(w) - ew).abs() < 1e-5),
+            "{} is not {ew}",
+            w[0]
+        );
     }
 }

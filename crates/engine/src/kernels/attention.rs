@@ -27,7 +27,11 @@ pub(crate) struct Heads {
 
 impl Heads {
     pub(crate) fn of(config: &ModelConfig) -> Self {
-        Self { queries: config.n_heads, key_values: config.n_kv_heads, dim: config.head_dim }
+        Self {
+            queries: config.n_heads,
+            key_values: config.n_kv_heads,
+            dim: config.head_dim,
+        }
     }
     /// Width of one token of the fused projection.
     pub(crate) fn qkv_width(self) -> usize {
@@ -71,7 +75,10 @@ impl<'a> Sequence<'a> {
     /// One head of every token, by its column in the fused projection.
     fn heads(self, heads: Heads, column: usize) -> impl Iterator<Item = &'a [f32]> {
         let width = heads.qkv_width();
-        let tokens = self.shared.chunks_exact(width).chain(self.own.chunks_exact(width));
+        let tokens = self
+            .shared
+            .chunks_exact(width)
+            .chain(self.own.chunks_exact(width));
         tokens.map(move |qkv| &qkv[column..column + heads.dim])
     }
 }
@@ -124,10 +131,29 @@ pub(crate) fn forward(
     }
     for kv in 0..heads.key_values {
         gather(heads, rope, sequence, kv, scratch);
-        panels::pack_transposed(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_across);
-        panels::pack_rows(&scratch.value_rows, tokens, dim, dim, &mut scratch.values_down);
+        panels::pack_transposed(
+            &scratch.key_rows,
+            tokens,
+            dim,
+            dim,
+            &mut scratch.keys_across,
+        );
+        panels::pack_rows(
+            &scratch.value_rows,
+            tokens,
+            dim,
+            dim,
+            &mut scratch.values_down,
+        );
         for head in kv * heads.group()..(kv + 1) * heads.group() {
-            rotate_queries(heads, rope, sequence, head, positions, &mut scratch.query_rows);
+            rotate_queries(
+                heads,
+                rope,
+                sequence,
+                head,
+                positions,
+                &mut scratch.query_rows,
+            );
             for first in (0..positions.len()).step_by(BLOCK) {
                 let block = &positions[first..positions.len().min(first + BLOCK)];
                 let stride = block_scores(heads, tokens, block, first, scratch);
@@ -143,16 +169,28 @@ pub(crate) fn forward(
                 let seen = last_key(block);
                 let out = &mut out[first * heads.width() + head * heads.dim..];
                 multiply(
-                    Shape { rows: block.len(), columns: heads.dim, steps: seen },
+                    Shape {
+                        rows: block.len(),
+                        columns: heads.dim,
+                        steps: seen,
+                    },
                     Left::rows(&scratch.probabilities, stride),
-                    Right { data: &scratch.values_down, panel_stride: tokens * PANEL },
+                    Right {
+                        data: &scratch.values_down,
+                        panel_stride: tokens * PANEL,
+                    },
                     Start::Zero,
                     out,
                     heads.width(),
                 );
-                for (out, inverse) in out.chunks_mut(heads.width()).zip(inverses).take(block.len())
+                for (out, inverse) in out
+                    .chunks_mut(heads.width())
+                    .zip(inverses)
+                    .take(block.len())
                 {
-                    out[..heads.dim].iter_mut().for_each(|value| *value *= inverse);
+                    out[..heads.dim]
+                        .iter_mut()
+                        .for_each(|value| *value *= inverse);
                 }
             }
         }
@@ -191,13 +229,32 @@ pub(crate) fn backward(
     }
     for kv in 0..heads.key_values {
         gather(heads, rope, sequence, kv, scratch);
-        panels::pack_transposed(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_across);
+        panels::pack_transposed(
+            &scratch.key_rows,
+            tokens,
+            dim,
+            dim,
+            &mut scratch.keys_across,
+        );
         panels::pack_rows(&scratch.key_rows, tokens, dim, dim, &mut scratch.keys_down);
-        panels::pack_transposed(&scratch.value_rows, tokens, dim, dim, &mut scratch.values_across);
+        panels::pack_transposed(
+            &scratch.value_rows,
+            tokens,
+            dim,
+            dim,
+            &mut scratch.values_across,
+        );
         scratch.d_keys.sized_zeroed(tokens * dim);
         scratch.d_values.sized_zeroed(tokens * dim);
         for head in kv * heads.group()..(kv + 1) * heads.group() {
-            rotate_queries(heads, rope, sequence, head, positions, &mut scratch.query_rows);
+            rotate_queries(
+                heads,
+                rope,
+                sequence,
+                head,
+                positions,
+                &mut scratch.query_rows,
+            );
             for first in (0..positions.len()).step_by(BLOCK) {
                 let block = &positions[first..positions.len().min(first + BLOCK)];
                 let at = first * width + head * dim;
@@ -218,7 +275,12 @@ pub(crate) fn backward(
         let (key_column, value_column) = (heads.key_column(kv), heads.value_column(kv));
         let turned = scratch.turned.sized(dim);
         for (position, d_qkv) in gradient.shared.chunks_exact_mut(qkv_width).enumerate() {
-            rope.rotate_back(position, 1.0, &scratch.d_keys[position * dim..][..dim], turned);
+            rope.rotate_back(
+                position,
+                1.0,
+                &scratch.d_keys[position * dim..][..dim],
+                turned,
+            );
             let d_value = &scratch.d_values[position * dim..][..dim];
             add(&mut d_qkv[key_column..][..dim], turned);
             add(&mut d_qkv[value_column..][..dim], d_value);
@@ -226,13 +288,16 @@ pub(crate) fn backward(
         for (position, d_qkv) in (shared..).zip(gradient.own.chunks_exact_mut(qkv_width)) {
             let d_key = &scratch.d_keys[position * dim..][..dim];
             rope.rotate_back(position, 1.0, d_key, &mut d_qkv[key_column..][..dim]);
-            d_qkv[value_column..][..dim].copy_from_slice(&scratch.d_values[position * dim..][..dim]);
+            d_qkv[value_column..][..dim]
+                .copy_from_slice(&scratch.d_values[position * dim..][..dim]);
         }
     }
 }
 
 fn add(sums: &mut [f32], values: &[f32]) {
-    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    sums.iter_mut()
+        .zip(values)
+        .for_each(|(sum, value)| *sum += value);
 }
 
 /// One block of queries of one head: leaves the rotated query gradients, without the score scale,
@@ -249,9 +314,16 @@ fn backward_block(
     let (rows, seen) = (block.len(), last_key(block));
     let stride = block_scores(heads, tokens, block, first, scratch);
     multiply(
-        Shape { rows, columns: seen.next_multiple_of(PANEL), steps: dim },
+        Shape {
+            rows,
+            columns: seen.next_multiple_of(PANEL),
+            steps: dim,
+        },
         Left::rows(kept.d_out, width),
-        Right { data: &scratch.values_across, panel_stride: dim * PANEL },
+        Right {
+            data: &scratch.values_across,
+            panel_stride: dim * PANEL,
+        },
         Start::Zero,
         scratch.d_scores.sized(rows * stride),
         stride,
@@ -260,13 +332,19 @@ fn backward_block(
         let probabilities = &mut scratch.probabilities[i * stride..][..seen];
         let d_scores = &mut scratch.d_scores[i * stride..][..seen];
         let log_sum = kept.log_sums[i * heads.queries];
-        let (out, d_out) = (&kept.out[i * width..][..dim], &kept.d_out[i * width..][..dim]);
+        let (out, d_out) = (
+            &kept.out[i * width..][..dim],
+            &kept.d_out[i * width..][..dim],
+        );
         let visible = position as usize + 1;
         vectorised(
             #[inline(always)]
             || {
                 let mean = dot(out, d_out);
-                for (p, d) in probabilities[..visible].iter_mut().zip(&mut d_scores[..visible]) {
+                for (p, d) in probabilities[..visible]
+                    .iter_mut()
+                    .zip(&mut d_scores[..visible])
+                {
                     *p = exp(*p - log_sum);
                     *d = *p * (*d - mean);
                 }
@@ -277,26 +355,53 @@ fn backward_block(
     }
     panels::pack_rows(kept.d_out, rows, dim, width, &mut scratch.outputs_down);
     multiply(
-        Shape { rows: seen, columns: dim, steps: rows },
+        Shape {
+            rows: seen,
+            columns: dim,
+            steps: rows,
+        },
         Left::columns(&scratch.probabilities, stride),
-        Right { data: &scratch.outputs_down, panel_stride: rows * PANEL },
+        Right {
+            data: &scratch.outputs_down,
+            panel_stride: rows * PANEL,
+        },
         Start::Output,
         &mut scratch.d_values,
         dim,
     );
-    panels::pack_rows(&scratch.query_rows[first * dim..], rows, dim, dim, &mut scratch.queries_down);
+    panels::pack_rows(
+        &scratch.query_rows[first * dim..],
+        rows,
+        dim,
+        dim,
+        &mut scratch.queries_down,
+    );
     multiply(
-        Shape { rows: seen, columns: dim, steps: rows },
+        Shape {
+            rows: seen,
+            columns: dim,
+            steps: rows,
+        },
         Left::columns(&scratch.d_scores, stride),
-        Right { data: &scratch.queries_down, panel_stride: rows * PANEL },
+        Right {
+            data: &scratch.queries_down,
+            panel_stride: rows * PANEL,
+        },
         Start::Output,
         &mut scratch.d_keys,
         dim,
     );
     multiply(
-        Shape { rows, columns: dim, steps: seen },
+        Shape {
+            rows,
+            columns: dim,
+            steps: seen,
+        },
         Left::rows(&scratch.d_scores, stride),
-        Right { data: &scratch.keys_down, panel_stride: tokens * PANEL },
+        Right {
+            data: &scratch.keys_down,
+            panel_stride: tokens * PANEL,
+        },
         Start::Zero,
         scratch.d_queries.sized(rows * dim),
         dim,
@@ -347,7 +452,10 @@ fn block_scores(
             steps: heads.dim,
         },
         Left::rows(&scratch.query_rows[first * heads.dim..], heads.dim),
-        Right { data: &scratch.keys_across, panel_stride: heads.dim * PANEL },
+        Right {
+            data: &scratch.keys_across,
+            panel_stride: heads.dim * PANEL,
+        },
         Start::Zero,
         scratch.probabilities.sized(block.len() * stride),
         stride,
@@ -357,7 +465,9 @@ fn block_scores(
 
 /// Number of keys visible to the last of these ascending positions.
 fn last_key(positions: &[u32]) -> usize {
-    positions.last().map_or(0, |&position| position as usize + 1)
+    positions
+        .last()
+        .map_or(0, |&position| position as usize + 1)
 }
 
 /// Fills `key_rows` with one rotated key head of every token and `value_rows` with the values.
@@ -401,7 +511,12 @@ fn rotate_queries(
             for (&position, to) in positions.iter().zip(rows.chunks_exact_mut(heads.dim)) {
                 let position = position as usize;
                 let at = (position - shared) * heads.qkv_width() + head * heads.dim;
-                rope.rotate(position, heads.scale(), &sequence.own[at..][..heads.dim], to);
+                rope.rotate(
+                    position,
+                    heads.scale(),
+                    &sequence.own[at..][..heads.dim],
+                    to,
+                );
             }
         },
     );
@@ -412,7 +527,11 @@ mod tests {
     use super::*;
     use crate::testing::{assert_gradient, noise};
 
-    const HEADS: Heads = Heads { queries: 4, key_values: 2, dim: 6 };
+    const HEADS: Heads = Heads {
+        queries: 4,
+        key_values: 2,
+        dim: 6,
+    };
 
     struct Case {
         rope: Rope,
@@ -424,7 +543,11 @@ mod tests {
         fn new(tokens: usize, positions: Vec<u32>) -> Self {
             let mut rope = Rope::default();
             rope.prepare(HEADS.dim, 100.0, tokens);
-            Self { rope, positions, shared: 0 }
+            Self {
+                rope,
+                positions,
+                shared: 0,
+            }
         }
         fn sequence<'a>(&self, qkv: &'a [f32]) -> Sequence<'a> {
             let (shared, own) = qkv.split_at(self.shared * HEADS.qkv_width());
@@ -432,17 +555,30 @@ mod tests {
         }
         fn run(&self, qkv: &[f32]) -> (Vec<f32>, Vec<f32>) {
             let rows = self.positions.len();
-            let (mut out, mut log_sums) =
-                (vec![0.0; rows * HEADS.width()], vec![0.0; rows * HEADS.queries]);
+            let (mut out, mut log_sums) = (
+                vec![0.0; rows * HEADS.width()],
+                vec![0.0; rows * HEADS.queries],
+            );
             let mut scratch = AttentionScratch::default();
             let sequence = self.sequence(qkv);
             let (rope, positions) = (&self.rope, &self.positions);
-            forward(HEADS, rope, sequence, positions, &mut out, &mut log_sums, &mut scratch);
+            forward(
+                HEADS,
+                rope,
+                sequence,
+                positions,
+                &mut out,
+                &mut log_sums,
+                &mut scratch,
+            );
             (out, log_sums)
         }
         fn loss(&self, qkv: &[f32], coefficients: &[f32]) -> f64 {
             let (out, _) = self.run(qkv);
-            out.iter().zip(coefficients).map(|(y, c)| f64::from(y * c)).sum()
+            out.iter()
+                .zip(coefficients)
+                .map(|(y, c)| f64::from(y * c))
+                .sum()
         }
     }
 
@@ -484,31 +620,51 @@ mod tests {
         let positions = vec![0, 5, 6, 31, 32, 33, 69];
         let (some, _) = Case::new(TOKENS, positions.clone()).run(&qkv);
         for (some, position) in some.chunks(HEADS.width()).zip(positions) {
-            assert_eq!(some, &all[position as usize * HEADS.width()..][..HEADS.width()]);
+            assert_eq!(
+                some,
+                &all[position as usize * HEADS.width()..][..HEADS.width()]
+            );
         }
-        let behind = Case { shared: 50, ..Case::new(TOKENS, (50..TOKENS as u32).collect()) };
+        let behind = Case {
+            shared: 50,
+            ..Case::new(TOKENS, (50..TOKENS as u32).collect())
+        };
         assert_eq!(behind.run(&qkv).0, all[50 * HEADS.width()..]);
     }
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let cases = [(0, (0..35).collect()), (0, vec![2, 3, 7, 30, 34]), (9, vec![9, 10, 33])];
+        let cases = [
+            (0, (0..35).collect()),
+            (0, vec![2, 3, 7, 30, 34]),
+            (9, vec![9, 10, 33]),
+        ];
         for (shared, positions) in cases {
-            let case = Case { shared, ..Case::new(35, positions) };
+            let case = Case {
+                shared,
+                ..Case::new(35, positions)
+            };
             let qkv = noise(35 * HEADS.qkv_width(), 3);
             let (out, log_sums) = case.run(&qkv);
             let d_out = noise(out.len(), 4);
             // Gradients of what is shared are added, here to nothing.
             let mut d_shared = vec![0.0; shared * HEADS.qkv_width()];
             let mut d_own = vec![f32::NAN; qkv.len() - d_shared.len()];
-            let kept = Kept { out: &out, log_sums: &log_sums, d_out: &d_out };
+            let kept = Kept {
+                out: &out,
+                log_sums: &log_sums,
+                d_out: &d_out,
+            };
             backward(
                 HEADS,
                 &case.rope,
                 case.sequence(&qkv),
                 &case.positions,
                 kept,
-                SequenceGradient { shared: &mut d_shared, own: &mut d_own },
+                SequenceGradient {
+                    shared: &mut d_shared,
+                    own: &mut d_own,
+                },
                 &mut AttentionScratch::default(),
             );
             let d_qkv = [d_shared, d_own].concat();

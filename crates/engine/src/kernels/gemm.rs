@@ -57,12 +57,22 @@ pub(crate) struct Shape {
 impl<'a> Left<'a> {
     /// A matrix whose rows are contiguous and `row_stride` floats apart.
     pub(crate) fn rows(data: &'a [f32], row_stride: usize) -> Self {
-        Self { data, strip_stride: STRIP * row_stride, row_stride, step_stride: 1 }
+        Self {
+            data,
+            strip_stride: STRIP * row_stride,
+            row_stride,
+            step_stride: 1,
+        }
     }
 
     /// The transpose of a matrix whose rows are contiguous and `row_stride` floats apart.
     pub(crate) fn columns(data: &'a [f32], row_stride: usize) -> Self {
-        Self { data, strip_stride: STRIP, row_stride: 1, step_stride: row_stride }
+        Self {
+            data,
+            strip_stride: STRIP,
+            row_stride: 1,
+            step_stride: row_stride,
+        }
     }
 
     fn row_start(self, row: usize) -> usize {
@@ -79,25 +89,44 @@ pub(crate) fn multiply(
     out: &mut [f32],
     out_stride: usize,
 ) {
-    let Shape { rows, columns, steps } = shape;
+    let Shape {
+        rows,
+        columns,
+        steps,
+    } = shape;
     if rows == 0 || columns == 0 {
         return;
     }
     assert!(columns <= out_stride || rows == 1, "output rows overlap");
-    assert!((rows - 1) * out_stride + columns <= out.len(), "output too short");
+    assert!(
+        (rows - 1) * out_stride + columns <= out.len(),
+        "output too short"
+    );
     if let Start::Row(values) = start {
         assert!(values.len() >= columns, "start row too short");
     }
     if steps > 0 {
         // The farthest row is the last one, or the last of the strip before.
         let before = (rows - 1) / STRIP * STRIP;
-        let last = left.row_start(rows - 1).max(left.row_start(before.saturating_sub(1)));
+        let last = left
+            .row_start(rows - 1)
+            .max(left.row_start(before.saturating_sub(1)));
         let last_left = last + (steps - 1) * left.step_stride;
         assert!(last_left < left.data.len(), "left operand too short");
         let last_panel = (columns - 1) / PANEL * right.panel_stride;
-        assert!(last_panel + steps * PANEL <= right.data.len(), "right operand too short");
+        assert!(
+            last_panel + steps * PANEL <= right.data.len(),
+            "right operand too short"
+        );
     }
-    Arch::new().dispatch(Multiply { shape, left, right, start, out, out_stride });
+    Arch::new().dispatch(Multiply {
+        shape,
+        left,
+        right,
+        start,
+        out,
+        out_stride,
+    });
 }
 
 struct Multiply<'a> {
@@ -272,7 +301,12 @@ impl Multiply<'_> {
 fn load_pair<S: Simd>(from: &[f32]) -> [S::f32s; 2] {
     assert!(from.len() == 2 * S::F32_LANES);
     // SAFETY: just checked.
-    unsafe { [load::<S>(from.as_ptr()), load::<S>(from.as_ptr().add(S::F32_LANES))] }
+    unsafe {
+        [
+            load::<S>(from.as_ptr()),
+            load::<S>(from.as_ptr().add(S::F32_LANES)),
+        ]
+    }
 }
 
 #[inline(always)]
@@ -304,8 +338,8 @@ unsafe fn store<S: Simd>(to: *mut f32, values: S::f32s) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{buffer::Buffer, kernels::panels};
     use crate::testing::noise;
+    use crate::{buffer::Buffer, kernels::panels};
     use proptest::prelude::*;
 
     fn pack(right: &[f32], steps: usize, columns: usize) -> Buffer {
@@ -315,7 +349,11 @@ mod tests {
     }
 
     fn reference(shape: Shape, left: &[f32], right: &[f32], start: &[f32]) -> Vec<f64> {
-        let Shape { rows, columns, steps } = shape;
+        let Shape {
+            rows,
+            columns,
+            steps,
+        } = shape;
         let mut out: Vec<f64> = start.iter().map(|&value| f64::from(value)).collect();
         for i in 0..rows {
             for j in 0..columns {
@@ -386,9 +424,23 @@ mod tests {
             let (left, right) = (noise(rows * 9, 1), noise(9 * columns, 2));
             let run = |start, steps: std::ops::Range<usize>, out: &mut [f32]| {
                 let packed = pack(&right[steps.start * columns..], steps.len(), columns);
-                let packed = Right { data: &packed, panel_stride: steps.len() * PANEL };
-                let shape = Shape { rows, columns, steps: steps.len() };
-                multiply(shape, Left::rows(&left[steps.start..], 9), packed, start, out, columns);
+                let packed = Right {
+                    data: &packed,
+                    panel_stride: steps.len() * PANEL,
+                };
+                let shape = Shape {
+                    rows,
+                    columns,
+                    steps: steps.len(),
+                };
+                multiply(
+                    shape,
+                    Left::rows(&left[steps.start..], 9),
+                    packed,
+                    start,
+                    out,
+                    columns,
+                );
             };
             let (mut whole, mut parts) = (vec![0.0; rows * columns], vec![0.0; rows * columns]);
             run(Start::Zero, 0..9, &mut whole);
@@ -398,13 +450,53 @@ mod tests {
         }
     }
 
+    /// The tiles of CPUs other than this one: AVX2 where there is no AVX-512, and no vectors at all.
+    #[test]
+    fn narrower_vectors_give_the_same_products() {
+        let shape = Shape { rows: 29, columns: 75, steps: 11 };
+        let (left, right, bias) = (noise(29 * 11, 1), noise(11 * 75, 2), noise(75, 3));
+        let right = pack(&right, 11, 75);
+        let right = Right { data: &right, panel_stride: 11 * PANEL };
+        let left = Left::rows(&left, 11);
+        let mut widest = vec![0.0; 29 * 75];
+        multiply(shape, left, right, Start::Row(&bias), &mut widest, 75);
+        let mut out = vec![0.0; 29 * 75];
+        let product = |out| {
+            let start = Start::Row(&bias);
+            Multiply { shape, left, right, start, out, out_stride: 75 }
+        };
+        pulp::Scalar::new().vectorize(product(&mut out));
+        for (found, expected) in out.iter().zip(&widest) {
+            assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = pulp::x86::V3::try_new() {
+            avx2.vectorize(product(&mut out));
+            assert_eq!(out, widest);
+        }
+    }
+
     #[test]
     fn starts_from_a_row() {
-        let shape = Shape { rows: 3, columns: 5, steps: 0 };
+        let shape = Shape {
+            rows: 3,
+            columns: 5,
+            steps: 0,
+        };
         let mut out = [7.0; 15];
         let row = [1.0, 2.0, 3.0, 4.0, 5.0];
-        let right = Right { data: &[], panel_stride: 0 };
-        multiply(shape, Left::rows(&[], 0), right, Start::Row(&row), &mut out, 5);
+        let right = Right {
+            data: &[],
+            panel_stride: 0,
+        };
+        multiply(
+            shape,
+            Left::rows(&[], 0),
+            right,
+            Start::Row(&row),
+            &mut out,
+            5,
+        );
         assert_eq!(out, [row, row, row].concat()[..]);
     }
 }

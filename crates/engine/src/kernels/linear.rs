@@ -29,10 +29,23 @@ impl Packed {
 
     /// `out[rows, columns] = start + x[rows, steps] · packed`; `x` and `out` are contiguous.
     pub(crate) fn multiply(&self, x: &[f32], start: Start, out: &mut [f32]) {
-        let shape =
-            Shape { rows: x.len() / self.steps, columns: self.columns, steps: self.steps };
-        let right = Right { data: &self.data, panel_stride: self.steps * PANEL };
-        multiply(shape, Left::rows(x, self.steps), right, start, out, self.columns);
+        let shape = Shape {
+            rows: x.len() / self.steps,
+            columns: self.columns,
+            steps: self.steps,
+        };
+        let right = Right {
+            data: &self.data,
+            panel_stride: self.steps * PANEL,
+        };
+        multiply(
+            shape,
+            Left::rows(x, self.steps),
+            right,
+            start,
+            out,
+            self.columns,
+        );
     }
 }
 
@@ -66,8 +79,15 @@ pub(crate) fn weight_gradient(
             row_stride: 1,
             step_stride: STRIP,
         };
-        let right = Right { data: &scratch.panels, panel_stride: PANEL * tokens };
-        let shape = Shape { rows: outputs, columns: inputs, steps: tokens };
+        let right = Right {
+            data: &scratch.panels,
+            panel_stride: PANEL * tokens,
+        };
+        let shape = Shape {
+            rows: outputs,
+            columns: inputs,
+            steps: tokens,
+        };
         multiply(shape, left, right, Start::Output, d_weight, inputs);
     }
 }
@@ -100,7 +120,10 @@ mod tests {
         packed.forward(weight, OUTPUTS, INPUTS);
         let mut y = vec![0.0; TOKENS * OUTPUTS];
         packed.multiply(x, Start::Row(bias), &mut y);
-        y.iter().zip(coefficients).map(|(y, c)| f64::from(y * c)).sum()
+        y.iter()
+            .zip(coefficients)
+            .map(|(y, c)| f64::from(y * c))
+            .sum()
     }
 
     #[test]
@@ -108,7 +131,13 @@ mod tests {
         let (weight, bias) = (noise(OUTPUTS * INPUTS, 1), noise(OUTPUTS, 2));
         let (x, dy) = (noise(TOKENS * INPUTS, 3), noise(TOKENS * OUTPUTS, 4));
         let mut d_weight = vec![0.0; weight.len()];
-        weight_gradient(&dy, &x, INPUTS, &mut d_weight, &mut GradientScratch::default());
+        weight_gradient(
+            &dy,
+            &x,
+            INPUTS,
+            &mut d_weight,
+            &mut GradientScratch::default(),
+        );
         assert_gradient(&weight, &d_weight, |weight| loss(weight, &bias, &x, &dy));
         let mut d_bias = vec![0.0; OUTPUTS];
         bias_gradient(&dy, &mut d_bias);

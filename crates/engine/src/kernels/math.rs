@@ -74,10 +74,16 @@ pub(crate) fn max(a: &[f32]) -> f32 {
     let (blocks, rest) = a.as_chunks::<LANES>();
     for block in blocks {
         for lane in 0..LANES {
-            tops[lane] = if block[lane] > tops[lane] { block[lane] } else { tops[lane] };
+            tops[lane] = if block[lane] > tops[lane] {
+                block[lane]
+            } else {
+                tops[lane]
+            };
         }
     }
-    tops.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &value| top.max(value))
+    tops.iter()
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |top, &value| top.max(value))
 }
 
 /// Replaces each element by `e^(element - shift)` and returns the sum of the results.

@@ -8,8 +8,10 @@ pub(crate) fn forward(x: &[f32], weight: &[f32], epsilon: f32, scales: &mut [f32
     vectorised(
         #[inline(always)]
         || {
-            for ((x, y), scale) in
-                x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(scales)
+            for ((x, y), scale) in x
+                .chunks_exact(width)
+                .zip(y.chunks_exact_mut(width))
+                .zip(scales)
             {
                 *scale = 1.0 / (dot(x, x) / width as f32 + epsilon).sqrt();
                 for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
@@ -26,8 +28,10 @@ pub(crate) fn recompute(x: &[f32], weight: &[f32], scales: &[f32], y: &mut [f32]
     vectorised(
         #[inline(always)]
         || {
-            for ((x, y), scale) in
-                x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(scales)
+            for ((x, y), scale) in x
+                .chunks_exact(width)
+                .zip(y.chunks_exact_mut(width))
+                .zip(scales)
             {
                 for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
                     *y = x * *scale * weight;
@@ -62,8 +66,11 @@ pub(crate) fn backward(
                 let (dy_blocks, dy_rest) = dy.as_chunks::<LANES>();
                 let (weight_blocks, weight_rest) = weight.as_chunks::<LANES>();
                 let (d_weight_blocks, d_weight_rest) = d_weight.as_chunks_mut::<LANES>();
-                for (((x, dy), weight), d_weight) in
-                    x_blocks.iter().zip(dy_blocks).zip(weight_blocks).zip(d_weight_blocks)
+                for (((x, dy), weight), d_weight) in x_blocks
+                    .iter()
+                    .zip(dy_blocks)
+                    .zip(weight_blocks)
+                    .zip(d_weight_blocks)
                 {
                     let mut d = *d_weight;
                     for lane in 0..LANES {
@@ -74,8 +81,11 @@ pub(crate) fn backward(
                     *d_weight = d;
                 }
                 let mut total: f32 = sums.iter().sum();
-                for (((x, dy), weight), d_weight) in
-                    x_rest.iter().zip(dy_rest).zip(weight_rest).zip(d_weight_rest)
+                for (((x, dy), weight), d_weight) in x_rest
+                    .iter()
+                    .zip(dy_rest)
+                    .zip(weight_rest)
+                    .zip(d_weight_rest)
                 {
                     *d_weight += dy * x * scale;
                     total += dy * x * weight;
@@ -103,12 +113,19 @@ mod tests {
         let mut again = vec![0.0; x.len()];
         recompute(x, weight, &scales, &mut again);
         assert_eq!(y, again);
-        y.iter().zip(coefficients).map(|(y, c)| f64::from(y * c)).sum()
+        y.iter()
+            .zip(coefficients)
+            .map(|(y, c)| f64::from(y * c))
+            .sum()
     }
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (x, weight, dy) = (noise(ROWS * WIDTH, 1), noise(WIDTH, 2), noise(ROWS * WIDTH, 3));
+        let (x, weight, dy) = (
+            noise(ROWS * WIDTH, 1),
+            noise(WIDTH, 2),
+            noise(ROWS * WIDTH, 3),
+        );
         let (mut y, mut scales) = (vec![0.0; x.len()], vec![0.0; ROWS]);
         forward(&x, &weight, 1e-5, &mut scales, &mut y);
         let (mut dx, mut d_weight) = (vec![0.0; x.len()], vec![0.0; WIDTH]);

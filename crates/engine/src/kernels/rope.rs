@@ -16,7 +16,11 @@ impl Rope {
     /// Angles are rounded to single precision before the cosine is taken, as `transformers` does.
     pub(crate) fn prepare(&mut self, head_dim: usize, theta: f64, positions: usize) {
         if self.half != head_dim / 2 || self.theta != theta {
-            *self = Self { half: head_dim / 2, theta, ..Self::default() };
+            *self = Self {
+                half: head_dim / 2,
+                theta,
+                ..Self::default()
+            };
         }
         for position in self.cosines.len() / self.half..positions {
             for i in 0..self.half {
@@ -49,13 +53,15 @@ impl Rope {
         let sines = &self.sines[position * half..][..half];
         let (first, second) = from.split_at(half);
         let (to_first, to_second) = to.split_at_mut(half);
-        for (to, ((x, y), (cosine, sine))) in
-            to_first.iter_mut().zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
+        for (to, ((x, y), (cosine, sine))) in to_first
+            .iter_mut()
+            .zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
         {
             *to = factors[0] * (x * cosine) - factors[1] * (y * sine);
         }
-        for (to, ((x, y), (cosine, sine))) in
-            to_second.iter_mut().zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
+        for (to, ((x, y), (cosine, sine))) in to_second
+            .iter_mut()
+            .zip(first.iter().zip(second).zip(cosines.iter().zip(sines)))
         {
             *to = factors[0] * (y * cosine) + factors[1] * (x * sine);
         }

@@ -7,7 +7,10 @@ pub(crate) fn forward(gate_up: &[f32], width: usize, y: &mut [f32]) {
     vectorised(
         #[inline(always)]
         || {
-            for (gate_up, y) in gate_up.chunks_exact(2 * width).zip(y.chunks_exact_mut(width)) {
+            for (gate_up, y) in gate_up
+                .chunks_exact(2 * width)
+                .zip(y.chunks_exact_mut(width))
+            {
                 let (gate, up) = gate_up.split_at(width);
                 for ((y, &gate), &up) in y.iter_mut().zip(gate).zip(up) {
                     *y = gate / (1.0 + exp(-gate)) * up;
@@ -23,7 +26,9 @@ pub(crate) fn backward(gate_up: &mut [f32], width: usize, dy: &mut [f32]) {
     vectorised(
         #[inline(always)]
         || {
-            for (gate_up, dy) in gate_up.chunks_exact_mut(2 * width).zip(dy.chunks_exact_mut(width))
+            for (gate_up, dy) in gate_up
+                .chunks_exact_mut(2 * width)
+                .zip(dy.chunks_exact_mut(width))
             {
                 let (gates, ups) = gate_up.split_at_mut(width);
                 // Blocks copied to registers: three outputs in place defeat the compiler's own
@@ -51,7 +56,11 @@ pub(crate) fn backward(gate_up: &mut [f32], width: usize, dy: &mut [f32]) {
 fn backward_one(dy: f32, gate: f32, up: f32) -> (f32, f32, f32) {
     let sigmoid = 1.0 / (1.0 + exp(-gate));
     let silu = gate * sigmoid;
-    (silu * up, dy * up * (sigmoid + silu * (1.0 - sigmoid)), dy * silu)
+    (
+        silu * up,
+        dy * up * (sigmoid + silu * (1.0 - sigmoid)),
+        dy * silu,
+    )
 }
 
 #[cfg(test)]
@@ -74,7 +83,11 @@ mod tests {
             assert!((recomputed - y).abs() < 1e-6);
         }
         assert_gradient(&gate_up, &gradient, |gate_up| {
-            run(gate_up).iter().zip(&dy).map(|(y, c)| f64::from(y * c)).sum()
+            run(gate_up)
+                .iter()
+                .zip(&dy)
+                .map(|(y, c)| f64::from(y * c))
+                .sum()
         });
     }
 }

@@ -1,7 +1,11 @@
 //! Tokens per second of training, scoring and decoding at the size of the first studies.
 //!
 //! `cargo bench -p engine [-- THREADS] [score|train|decode]` prints one line per job.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops when a step fails"
+)]
 
 use std::{
     sync::{Arc, mpsc},
@@ -19,7 +23,9 @@ const MASKED: usize = 48;
 const JOBS: [&str; 3] = ["score", "train", "decode"];
 
 fn main() {
-    let threads = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(2);
+    let threads = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(2);
     let engine = Engine::new(threads).unwrap();
     let config = ModelConfig {
         n_kv_heads: 2,
@@ -35,7 +41,9 @@ fn main() {
         });
         let mut learner = Learner::new(&engine, Arc::clone(&model), LearnerOptions::default());
         report(&format!("train {rows} rows"), 15, || {
-            learner.forward_backward(&batch.rows(), &MeanLoss { rows }).unwrap();
+            learner
+                .forward_backward(&batch.rows(), &MeanLoss { rows })
+                .unwrap();
             learner.optim_step(&AdamW::at(1e-3));
             rows * ROW_TOKENS
         });
@@ -51,15 +59,22 @@ fn main() {
     });
     let mut learner = Learner::new(&engine, Arc::clone(&model), LearnerOptions::default());
     report("train 6 groups of 8", 15, || {
-        learner.forward_backward(&groups.rows(), &MeanLoss { rows: 48 }).unwrap();
+        learner
+            .forward_backward(&groups.rows(), &MeanLoss { rows: 48 })
+            .unwrap();
         learner.optim_step(&AdamW::at(1e-3));
         48 * ROW_TOKENS
     });
     for concurrent in [1, 32, 128, 192] {
-        let options = SamplerOptions { max_sequences: concurrent, ..SamplerOptions::default() };
+        let options = SamplerOptions {
+            max_sequences: concurrent,
+            ..SamplerOptions::default()
+        };
         let sampler = Sampler::start(&engine, options).unwrap();
         sampler.publish("model", Arc::clone(&model), WeightVersion(0));
-        report(&format!("decode {concurrent} at once"), 7, || decode(&sampler, concurrent));
+        report(&format!("decode {concurrent} at once"), 7, || {
+            decode(&sampler, concurrent)
+        });
     }
 }
 
@@ -86,7 +101,10 @@ fn decode(sampler: &Sampler, requests: usize) -> usize {
 /// and, where the system tells, its tokens per second of processor time: on a busy machine the
 /// second says what an idle one would do on one thread.
 fn report(name: &str, repetitions: usize, mut job: impl FnMut() -> usize) {
-    if std::env::args().skip(1).any(|word| JOBS.contains(&&*word) && !name.starts_with(&word)) {
+    if std::env::args()
+        .skip(1)
+        .any(|word| JOBS.contains(&&*word) && !name.starts_with(&word))
+    {
         return;
     }
     job();
@@ -107,7 +125,9 @@ fn report(name: &str, repetitions: usize, mut job: impl FnMut() -> usize) {
 
 /// Processor time of all threads so far; not a number where `/proc` is missing.
 fn processor_seconds() -> f64 {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return f64::NAN };
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return f64::NAN;
+    };
     let nanoseconds = tasks.filter_map(|task| {
         let times = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
         times.split(' ').next()?.parse::<f64>().ok()
@@ -124,7 +144,12 @@ impl TokenLoss for MeanLoss {
     fn row(&self, _: usize, scores: &RowScores, d_logprobs: &mut [f32], _: &mut [f32]) -> f64 {
         let weight = 1.0 / (self.rows * MASKED) as f32;
         d_logprobs.fill(-weight);
-        -f64::from(weight) * scores.logprobs.iter().map(|&logprob| f64::from(logprob)).sum::<f64>()
+        -f64::from(weight)
+            * scores
+                .logprobs
+                .iter()
+                .map(|&logprob| f64::from(logprob))
+                .sum::<f64>()
     }
 }
 
@@ -139,10 +164,21 @@ impl Rows {
             Seed(3).stream("token", (row * ROW_TOKENS + at) as u64).0 as u32 % vocab_size
         };
         let tokens = (0..rows).map(|row| (0..ROW_TOKENS).map(|at| token(row, at)).collect());
-        let mask = (0..ROW_TOKENS).map(|at| at >= ROW_TOKENS - MASKED).collect();
-        Self { tokens: tokens.collect(), mask }
+        let mask = (0..ROW_TOKENS)
+            .map(|at| at >= ROW_TOKENS - MASKED)
+            .collect();
+        Self {
+            tokens: tokens.collect(),
+            mask,
+        }
     }
     fn rows(&self) -> Vec<TrainRow<'_>> {
-        self.tokens.iter().map(|tokens| TrainRow { tokens, mask: &self.mask }).collect()
+        self.tokens
+            .iter()
+            .map(|tokens| TrainRow {
+                tokens,
+                mask: &self.mask,
+            })
+            .collect()
     }
 }

@@ -1,4 +1,5 @@
 //! Damaged or foreign checkpoints are refused with the facts: file, tensor, expected and found.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::path::Path;
 
@@ -8,12 +9,18 @@ use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};
 
 fn config() -> ModelConfig {
-    ModelConfig { n_kv_heads: 1, ..ModelConfig::qwen2(11, 8, 1, 2) }
+    ModelConfig {
+        n_kv_heads: 1,
+        ..ModelConfig::qwen2(11, 8, 1, 2)
+    }
 }
 
 fn saved() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    Model::random(config(), Seed(1)).unwrap().save(directory.path()).unwrap();
+    Model::random(config(), Seed(1))
+        .unwrap()
+        .save(directory.path())
+        .unwrap();
     directory
 }
 
@@ -27,10 +34,18 @@ fn rewrite(directory: &Path, change: impl FnOnce(&mut Vec<(String, Vec<usize>, V
     change(&mut tensors);
     let bytes: Vec<Vec<u8>> = tensors
         .iter()
-        .map(|(_, _, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        .map(|(_, _, values)| {
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect()
+        })
         .collect();
     let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
-        (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
+        (
+            name,
+            TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap(),
+        )
     });
     let file = safetensors::serialize(views, None).unwrap();
     std::fs::write(directory.join("model.safetensors"), file).unwrap();
@@ -41,7 +56,10 @@ fn refusal(directory: &Path) -> String {
 }
 
 fn assert_mentions(message: &str, words: &[&str]) {
-    assert!(words.iter().all(|word| message.contains(word)), "{message} lacks one of {words:?}");
+    assert!(
+        words.iter().all(|word| message.contains(word)),
+        "{message} lacks one of {words:?}"
+    );
 }
 
 #[test]
@@ -51,26 +69,40 @@ fn a_truncated_file() {
     let whole = std::fs::read(&path).unwrap();
     for len in [0, 5, whole.len() / 2, whole.len() - 1] {
         std::fs::write(&path, &whole[..len]).unwrap();
-        assert_mentions(&refusal(directory.path()), &["model.safetensors", "truncated"]);
+        assert_mentions(
+            &refusal(directory.path()),
+            &["model.safetensors", "truncated"],
+        );
     }
     std::fs::remove_file(&path).unwrap();
-    assert_mentions(&refusal(directory.path()), &["model.safetensors", "No such file"]);
+    assert_mentions(
+        &refusal(directory.path()),
+        &["model.safetensors", "No such file"],
+    );
 }
 
 #[test]
 fn a_missing_an_unknown_and_a_misshapen_tensor_and_a_nan() {
     let name = "model.layers.0.mlp.up_proj.weight";
     let at = |tensors: &[(String, Vec<usize>, Vec<f32>)]| {
-        tensors.iter().position(|(other, _, _)| other == name).unwrap()
+        tensors
+            .iter()
+            .position(|(other, _, _)| other == name)
+            .unwrap()
     };
     let directory = saved();
     rewrite(directory.path(), |tensors| {
         tensors.remove(at(tensors));
     });
-    assert_mentions(&refusal(directory.path()), &["model.safetensors", name, "missing"]);
+    assert_mentions(
+        &refusal(directory.path()),
+        &["model.safetensors", name, "missing"],
+    );
 
     let directory = saved();
-    rewrite(directory.path(), |tensors| tensors.push(("extra".to_owned(), vec![1], vec![0.0])));
+    rewrite(directory.path(), |tensors| {
+        tensors.push(("extra".to_owned(), vec![1], vec![0.0]))
+    });
     assert_mentions(&refusal(directory.path()), &["`extra`", "not part"]);
 
     let directory = saved();
@@ -95,12 +127,17 @@ fn bf16_weights_are_widened() {
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = model
         .tensors()
         .map(|(name, shape, values)| {
-            let halves = values.iter().flat_map(|value| value.to_le_bytes()[2..].to_vec());
+            let halves = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes()[2..].to_vec());
             (name.to_owned(), shape.to_vec(), halves.collect())
         })
         .collect();
     let views = bytes.iter().map(|(name, shape, bytes)| {
-        (name, TensorView::new(Dtype::BF16, shape.clone(), bytes).unwrap())
+        (
+            name,
+            TensorView::new(Dtype::BF16, shape.clone(), bytes).unwrap(),
+        )
     });
     let file = safetensors::serialize(views, None).unwrap();
     std::fs::write(directory.path().join("model.safetensors"), file).unwrap();
@@ -131,12 +168,28 @@ fn configurations_survive_a_round_trip() {
 fn unknown_features_are_refused_by_name() {
     let cases = [
         ("model_type", json!("mamba"), "mamba"),
-        ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0}), "rope_scaling"),
-        ("rope_parameters", json!({"rope_theta": 1e4, "rope_type": "llama3"}), "llama3"),
+        (
+            "rope_scaling",
+            json!({"rope_type": "yarn", "factor": 4.0}),
+            "rope_scaling",
+        ),
+        (
+            "rope_parameters",
+            json!({"rope_theta": 1e4, "rope_type": "llama3"}),
+            "llama3",
+        ),
         ("use_sliding_window", json!(true), "use_sliding_window"),
-        ("layer_types", json!(["full_attention", "sliding_attention"]), "sliding_attention"),
+        (
+            "layer_types",
+            json!(["full_attention", "sliding_attention"]),
+            "sliding_attention",
+        ),
         ("hidden_act", json!("gelu"), "gelu"),
-        ("quantization_config", json!({"bits": 4}), "quantization_config"),
+        (
+            "quantization_config",
+            json!({"bits": 4}),
+            "quantization_config",
+        ),
         ("attention_bias", json!(true), "attention_bias"),
         ("num_experts", json!(8), "num_experts"),
         ("num_key_value_heads", json!(3), "divisor"),
@@ -152,7 +205,10 @@ fn unknown_features_are_refused_by_name() {
     }
     let mut json = config().to_json();
     json.as_object_mut().unwrap().remove("vocab_size");
-    assert_mentions(&ModelConfig::from_json(&json).unwrap_err().to_string(), &["vocab_size"]);
+    assert_mentions(
+        &ModelConfig::from_json(&json).unwrap_err().to_string(),
+        &["vocab_size"],
+    );
     json["unknown_but_unset"] = Value::Null;
     json["vocab_size"] = json!(11);
     assert!(ModelConfig::from_json(&json).is_ok());

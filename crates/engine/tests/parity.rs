@@ -1,4 +1,5 @@
 //! The engine against transformers: logits, loss, gradients, greedy tokens of a checked-in case.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::{
     collections::HashMap,
@@ -31,12 +32,18 @@ impl Expected {
         let rows: Vec<Vec<u32>> = serde_json::from_value(json["rows"].clone()).unwrap();
         let masked: Vec<usize> = serde_json::from_value(json["masked"].clone()).unwrap();
         let masks = rows.iter().zip(masked);
-        let masks = masks.map(|(row, masked)| (0..row.len()).map(move |at| at + masked >= row.len()));
-        Self { masks: masks.map(Iterator::collect).collect(), rows, json }
+        let masks =
+            masks.map(|(row, masked)| (0..row.len()).map(move |at| at + masked >= row.len()));
+        Self {
+            masks: masks.map(Iterator::collect).collect(),
+            rows,
+            json,
+        }
     }
     fn rows(&self) -> Vec<TrainRow<'_>> {
         let rows = self.rows.iter().zip(&self.masks);
-        rows.map(|(tokens, mask)| TrainRow { tokens, mask }).collect()
+        rows.map(|(tokens, mask)| TrainRow { tokens, mask })
+            .collect()
     }
     fn lists(&self, key: &str) -> Vec<Vec<f32>> {
         serde_json::from_value(self.json[key].clone()).unwrap()
@@ -49,15 +56,26 @@ struct MeanLoss(usize);
 impl TokenLoss for MeanLoss {
     fn row(&self, _: usize, scores: &RowScores, d_logprobs: &mut [f32], _: &mut [f32]) -> f64 {
         d_logprobs.fill(-1.0 / self.0 as f32);
-        -scores.logprobs.iter().map(|&logprob| f64::from(logprob)).sum::<f64>() / self.0 as f64
+        -scores
+            .logprobs
+            .iter()
+            .map(|&logprob| f64::from(logprob))
+            .sum::<f64>()
+            / self.0 as f64
     }
 }
 
 /// Largest difference relative to the largest expected value.
 fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
-    let largest = expected.iter().fold(0.0_f32, |top, value| top.max(value.abs()));
-    found.iter().zip(expected).fold(0.0_f32, |top, (a, b)| top.max((a - b).abs())) / largest
+    let largest = expected
+        .iter()
+        .fold(0.0_f32, |top, value| top.max(value.abs()));
+    found
+        .iter()
+        .zip(expected)
+        .fold(0.0_f32, |top, (a, b)| top.max((a - b).abs()))
+        / largest
 }
 
 #[test]
@@ -66,13 +84,24 @@ fn logprobs_loss_and_gradients_are_those_of_transformers() {
     let engine = Engine::new(2).unwrap();
     let model = Arc::new(Model::load(&case().join("model")).unwrap());
     let mut learner = Learner::new(&engine, model, LearnerOptions::default());
-    let total = expected.masks.iter().flatten().filter(|&&masked| masked).count();
-    let report = learner.forward_backward(&expected.rows(), &MeanLoss(total)).unwrap();
+    let total = expected
+        .masks
+        .iter()
+        .flatten()
+        .filter(|&&masked| masked)
+        .count();
+    let report = learner
+        .forward_backward(&expected.rows(), &MeanLoss(total))
+        .unwrap();
     for (scores, logprobs) in report.scores.iter().zip(expected.lists("logprobs")) {
         assert!(distance(&scores.logprobs, &logprobs) < 1e-4);
     }
     let loss = expected.json["loss"].as_f64().unwrap();
-    assert!((report.loss / loss - 1.0).abs() < 1e-4, "{} is not {loss}", report.loss);
+    assert!(
+        (report.loss / loss - 1.0).abs() < 1e-4,
+        "{} is not {loss}",
+        report.loss
+    );
     let bytes = std::fs::read(case().join("gradients.safetensors")).unwrap();
     let gradients = SafeTensors::deserialize(&bytes).unwrap();
     let mut seen = 0;
@@ -80,7 +109,10 @@ fn logprobs_loss_and_gradients_are_those_of_transformers() {
         let view = gradients.tensor(name).unwrap();
         assert_eq!(view.shape(), shape, "{name}");
         let values = view.data().as_chunks::<4>().0;
-        let values: Vec<f32> = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let values: Vec<f32> = values
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect();
         let distance = distance(found, &values);
         assert!(distance < 1e-4, "{name} is off by {distance}");
         seen += 1;
@@ -91,14 +123,20 @@ fn logprobs_loss_and_gradients_are_those_of_transformers() {
 #[test]
 fn entropies_follow_from_the_logits_of_transformers() {
     let expected = Expected::read();
-    let logits: Vec<Vec<Vec<f64>>> = serde_json::from_value(expected.json["logits"].clone()).unwrap();
+    let logits: Vec<Vec<Vec<f64>>> =
+        serde_json::from_value(expected.json["logits"].clone()).unwrap();
     let model = Model::load(&case().join("model")).unwrap();
-    let scores = Engine::new(1).unwrap().score(&model, &expected.rows()).unwrap();
+    let scores = Engine::new(1)
+        .unwrap()
+        .score(&model, &expected.rows())
+        .unwrap();
     for (scores, logits) in scores.iter().zip(logits) {
         for (&entropy, logits) in scores.entropies.iter().zip(logits) {
             let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
-            let expected: f64 =
-                logits.iter().map(|logit| logit.exp() / total * (total.ln() - logit)).sum();
+            let expected: f64 = logits
+                .iter()
+                .map(|logit| logit.exp() / total * (total.ln() - logit))
+                .sum();
             assert!((f64::from(entropy) - expected).abs() < 1e-4 * expected);
         }
     }
@@ -131,7 +169,10 @@ fn loading_and_saving_keep_every_byte() {
     assert_eq!(model.config(), again.config());
     let tensors = |model: &Model| -> HashMap<String, Vec<u32>> {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
-        model.tensors().map(|(name, _, values)| (name.to_owned(), bits(values))).collect()
+        model
+            .tensors()
+            .map(|(name, _, values)| (name.to_owned(), bits(values)))
+            .collect()
     };
     assert_eq!(tensors(&model), tensors(&again));
     assert_eq!(model.n_parameters(), 17_696);
@@ -146,7 +187,10 @@ fn saved() -> PathBuf {
 #[test]
 #[ignore = "needs an installed transformers between the two halves"]
 fn live_1_save_for_transformers() {
-    Model::load(&case().join("model")).unwrap().save(&saved()).unwrap();
+    Model::load(&case().join("model"))
+        .unwrap()
+        .save(&saved())
+        .unwrap();
     println!("{}", saved().display());
 }
 

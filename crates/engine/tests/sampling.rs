@@ -1,4 +1,5 @@
 //! Continuous batching: what is sampled depends on weights, prompt, sampling and seed alone.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::sync::{Arc, mpsc};
 
@@ -21,7 +22,9 @@ fn model(seed: u64) -> Arc<Model> {
 }
 
 fn prompt(len: usize, seed: u64) -> Vec<TokenId> {
-    (0..len).map(|at| Seed(seed).stream("prompt", at as u64).0 as u32 % VOCABULARY).collect()
+    (0..len)
+        .map(|at| Seed(seed).stream("prompt", at as u64).0 as u32 % VOCABULARY)
+        .collect()
 }
 
 #[derive(Clone)]
@@ -37,9 +40,15 @@ fn asks() -> Vec<Ask> {
     let samplings = [
         Sampling::at(1.0, 40),
         Sampling::at(0.7, 25),
-        Sampling { top_p: 0.8, ..Sampling::at(1.3, 60) },
+        Sampling {
+            top_p: 0.8,
+            ..Sampling::at(1.3, 60)
+        },
         Sampling::greedy(30),
-        Sampling { stop: vec![3, 4, 5, 6, 7, 8], ..Sampling::at(1.0, 50) },
+        Sampling {
+            stop: vec![3, 4, 5, 6, 7, 8],
+            ..Sampling::at(1.0, 50)
+        },
     ];
     (0..40)
         .map(|index| Ask {
@@ -77,12 +86,19 @@ fn answers(sampler: &Sampler, asks: &[Ask]) -> Vec<Result<Completion, SampleErro
 }
 
 fn completions(sampler: &Sampler, asks: &[Ask]) -> Vec<Completion> {
-    answers(sampler, asks).into_iter().map(Result::unwrap).collect()
+    answers(sampler, asks)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
 }
 
 /// Log-probs as bits, so that equality means equal bytes.
 fn bits(completion: &Completion) -> Vec<u32> {
-    completion.logprobs.iter().map(|logprob| logprob.to_bits()).collect()
+    completion
+        .logprobs
+        .iter()
+        .map(|logprob| logprob.to_bits())
+        .collect()
 }
 
 #[test]
@@ -90,10 +106,20 @@ fn a_request_alone_equals_the_request_in_a_crowd_on_any_number_of_threads() {
     let asks = asks();
     let alone: Vec<Completion> = {
         let sampler = sampler(1, SamplerOptions::default());
-        asks.iter().map(|ask| completions(&sampler, std::slice::from_ref(ask)).remove(0)).collect()
+        asks.iter()
+            .map(|ask| completions(&sampler, std::slice::from_ref(ask)).remove(0))
+            .collect()
     };
-    let tight = SamplerOptions { max_sequences: 7, prefill_tokens: 20, ..Default::default() };
-    for (threads, options) in [(1, SamplerOptions::default()), (2, tight), (4, Default::default())] {
+    let tight = SamplerOptions {
+        max_sequences: 7,
+        prefill_tokens: 20,
+        ..Default::default()
+    };
+    for (threads, options) in [
+        (1, SamplerOptions::default()),
+        (2, tight),
+        (4, Default::default()),
+    ] {
         let crowd = completions(&sampler(threads, options), &asks);
         for (alone, crowd) in alone.iter().zip(&crowd) {
             assert_eq!(alone, crowd, "{threads} threads");
@@ -108,16 +134,23 @@ fn recorded_logprobs_are_those_of_a_scoring_pass() {
     let engine = Engine::new(2).unwrap();
     let completions = completions(&sampler(2, SamplerOptions::default()), &asks);
     for (name, weights, version) in [("critic", model(1), 4), ("reviser", model(2), 9)] {
-        let of_model = asks.iter().zip(&completions).filter(|(ask, _)| ask.model == name);
+        let of_model = asks
+            .iter()
+            .zip(&completions)
+            .filter(|(ask, _)| ask.model == name);
         let rows: Vec<(Vec<TokenId>, Vec<bool>, &Completion)> = of_model
             .map(|(_, completion)| {
                 let tokens = [completion.prompt.as_slice(), &completion.response].concat();
-                let mask = (0..tokens.len()).map(|at| at >= completion.prompt.len()).collect();
+                let mask = (0..tokens.len())
+                    .map(|at| at >= completion.prompt.len())
+                    .collect();
                 (tokens, mask, completion)
             })
             .collect();
-        let train_rows: Vec<TrainRow> =
-            rows.iter().map(|(tokens, mask, _)| TrainRow { tokens, mask }).collect();
+        let train_rows: Vec<TrainRow> = rows
+            .iter()
+            .map(|(tokens, mask, _)| TrainRow { tokens, mask })
+            .collect();
         let scores = engine.score(&weights, &train_rows).unwrap();
         for (scores, (_, _, completion)) in scores.iter().zip(&rows) {
             assert_eq!(completion.weights, WeightVersion(version));
@@ -130,8 +163,16 @@ fn recorded_logprobs_are_those_of_a_scoring_pass() {
 #[test]
 fn responses_end_where_they_should() {
     let sampler = sampler(2, SamplerOptions::default());
-    let ask = |len, sampling| Ask { model: "critic", prompt: prompt(len, 1), sampling, seed: Seed(1) };
-    let stopping = Sampling { stop: (0..VOCABULARY).collect(), ..Sampling::at(1.0, 9) };
+    let ask = |len, sampling| Ask {
+        model: "critic",
+        prompt: prompt(len, 1),
+        sampling,
+        seed: Seed(1),
+    };
+    let stopping = Sampling {
+        stop: (0..VOCABULARY).collect(),
+        ..Sampling::at(1.0, 9)
+    };
     let asks = [
         ask(5, Sampling::at(1.0, 0)),
         ask(5, Sampling::at(1.0, 1)),
@@ -140,15 +181,26 @@ fn responses_end_where_they_should() {
         ask(95, Sampling::at(1.0, 1000)),
     ];
     let found = completions(&sampler, &asks);
-    let lengths: Vec<usize> = found.iter().map(|completion| completion.response.len()).collect();
+    let lengths: Vec<usize> = found
+        .iter()
+        .map(|completion| completion.response.len())
+        .collect();
     assert_eq!(lengths, [0, 1, 1, 6, 1]);
     assert_eq!(found[2].stop, StopReason::Stop);
-    assert!(found.iter().enumerate().all(|(i, c)| (c.stop == StopReason::Stop) == (i == 2)));
+    assert!(
+        found
+            .iter()
+            .enumerate()
+            .all(|(i, c)| (c.stop == StopReason::Stop) == (i == 2))
+    );
 }
 
 #[test]
 fn requests_that_cannot_be_served_are_told_why() {
-    let options = SamplerOptions { cache_bytes: 2 * 3 * 2 * 32 * (10 + 32) * 4, ..Default::default() };
+    let options = SamplerOptions {
+        cache_bytes: 2 * 3 * 2 * 32 * (10 + 32) * 4,
+        ..Default::default()
+    };
     let sampler = sampler(1, options);
     let good = Ask {
         model: "critic",
@@ -156,25 +208,73 @@ fn requests_that_cannot_be_served_are_told_why() {
         sampling: Sampling::at(1.0, 5),
         seed: Seed(1),
     };
-    let with_sampling = |sampling| Ask { sampling, ..good.clone() };
+    let with_sampling = |sampling| Ask {
+        sampling,
+        ..good.clone()
+    };
     let asks = [
-        Ask { model: "planner", ..good.clone() },
-        Ask { prompt: vec![], ..good.clone() },
-        Ask { prompt: vec![0; 96], ..good.clone() },
-        Ask { prompt: vec![0, VOCABULARY], ..good.clone() },
+        Ask {
+            model: "planner",
+            ..good.clone()
+        },
+        Ask {
+            prompt: vec![],
+            ..good.clone()
+        },
+        Ask {
+            prompt: vec![0; 96],
+            ..good.clone()
+        },
+        Ask {
+            prompt: vec![0, VOCABULARY],
+            ..good.clone()
+        },
         with_sampling(Sampling::at(-1.0, 5)),
-        with_sampling(Sampling { top_p: 0.0, ..Sampling::at(1.0, 5) }),
+        with_sampling(Sampling {
+            top_p: 0.0,
+            ..Sampling::at(1.0, 5)
+        }),
         with_sampling(Sampling::at(1.0, 60)),
         good.clone(),
     ];
     let found = answers(&sampler, &asks);
     let expected = |error: &SampleError, index: usize| match index {
-        0 => *error == SampleError::UnknownModel { model: "planner".to_owned() },
+        0 => {
+            *error
+                == SampleError::UnknownModel {
+                    model: "planner".to_owned(),
+                }
+        }
         1 => *error == SampleError::EmptyPrompt,
-        2 => *error == SampleError::PromptTooLong { tokens: 96, context: 96 },
-        3 => matches!(error, SampleError::UnknownToken { position: 1, token: VOCABULARY, .. }),
-        4 => matches!(error, SampleError::BadSampling { parameter: "temperature", .. }),
-        5 => matches!(error, SampleError::BadSampling { parameter: "top_p", .. }),
+        2 => {
+            *error
+                == SampleError::PromptTooLong {
+                    tokens: 96,
+                    context: 96,
+                }
+        }
+        3 => matches!(
+            error,
+            SampleError::UnknownToken {
+                position: 1,
+                token: VOCABULARY,
+                ..
+            }
+        ),
+        4 => matches!(
+            error,
+            SampleError::BadSampling {
+                parameter: "temperature",
+                ..
+            }
+        ),
+        5 => matches!(
+            error,
+            SampleError::BadSampling {
+                parameter: "top_p",
+                ..
+            }
+        ),
         6 => matches!(error, SampleError::NoRoom { .. }),
         _ => false,
     };
@@ -213,7 +313,10 @@ fn a_publication_reaches_later_requests_only_and_old_weights_stay_as_they_were()
                 done: Box::new(move |answer| sender.send((version, index, answer)).unwrap()),
             });
         }
-        let row = TrainRow { tokens: &prompt(20, 8), mask: &mask };
+        let row = TrainRow {
+            tokens: &prompt(20, 8),
+            mask: &mask,
+        };
         learner.forward_backward(&[row], &Push).unwrap();
         assert!(learner.optim_step(&AdamW::at(1e-2)).applied);
         sampler.publish("critic", learner.publish(), WeightVersion(version + 1));
@@ -240,7 +343,13 @@ fn a_publication_reaches_later_requests_only_and_old_weights_stay_as_they_were()
 
 #[test]
 fn shutting_down_answers_everything() {
-    let sampler = sampler(1, SamplerOptions { max_sequences: 2, ..Default::default() });
+    let sampler = sampler(
+        1,
+        SamplerOptions {
+            max_sequences: 2,
+            ..Default::default()
+        },
+    );
     let (sender, receiver) = mpsc::channel();
     let submit = |seed| {
         let sender = sender.clone();

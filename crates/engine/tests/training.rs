@@ -1,4 +1,5 @@
 //! Training: same bytes on any number of threads, exact resume, and it learns.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::sync::Arc;
 
@@ -12,7 +13,10 @@ use record::Seed;
 const VOCABULARY: usize = 50;
 
 fn model() -> Arc<Model> {
-    let config = ModelConfig { n_kv_heads: 2, ..ModelConfig::qwen2(VOCABULARY, 40, 2, 4) };
+    let config = ModelConfig {
+        n_kv_heads: 2,
+        ..ModelConfig::qwen2(VOCABULARY, 40, 2, 4)
+    };
     Arc::new(Model::random(config, Seed(1)).unwrap())
 }
 
@@ -29,8 +33,17 @@ impl TokenLoss for Likelihood {
     ) -> f64 {
         d_logprobs.fill(-0.01);
         d_entropies.fill(-1e-4);
-        let nll: f64 = scores.logprobs.iter().map(|&logprob| -0.01 * f64::from(logprob)).sum();
-        nll - 1e-4 * scores.entropies.iter().map(|&entropy| f64::from(entropy)).sum::<f64>()
+        let nll: f64 = scores
+            .logprobs
+            .iter()
+            .map(|&logprob| -0.01 * f64::from(logprob))
+            .sum();
+        nll - 1e-4
+            * scores
+                .entropies
+                .iter()
+                .map(|&entropy| f64::from(entropy))
+                .sum::<f64>()
     }
 }
 
@@ -50,12 +63,19 @@ impl Rows {
         Self(lengths.iter().enumerate().map(row).collect())
     }
     fn rows(&self) -> Vec<TrainRow<'_>> {
-        self.0.iter().map(|(tokens, mask)| TrainRow { tokens, mask }).collect()
+        self.0
+            .iter()
+            .map(|(tokens, mask)| TrainRow { tokens, mask })
+            .collect()
     }
 }
 
 fn weight_bits(learner: &Learner) -> Vec<u32> {
-    learner.model().tensors().flat_map(|(_, _, values)| values.iter().map(|v| v.to_bits())).collect()
+    learner
+        .model()
+        .tensors()
+        .flat_map(|(_, _, values)| values.iter().map(|v| v.to_bits()))
+        .collect()
 }
 
 fn train(learner: &mut Learner, steps: std::ops::Range<u64>) -> Vec<f64> {
@@ -64,9 +84,15 @@ fn train(learner: &mut Learner, steps: std::ops::Range<u64>) -> Vec<f64> {
             let mut loss = 0.0;
             for part in 0..2 {
                 let rows = Rows::new(&[30, 3, 17, 44, 9, 1, 26], 2 * step + part);
-                loss += learner.forward_backward(&rows.rows(), &Likelihood).unwrap().loss;
+                loss += learner
+                    .forward_backward(&rows.rows(), &Likelihood)
+                    .unwrap()
+                    .loss;
             }
-            let adam = AdamW { weight_decay: 0.1, ..AdamW::at(3e-3) };
+            let adam = AdamW {
+                weight_decay: 0.1,
+                ..AdamW::at(3e-3)
+            };
             assert!(learner.optim_step(&adam).applied);
             loss
         })
@@ -95,8 +121,7 @@ fn resuming_is_exact_to_the_bit() {
     let mut straight = Learner::new(&engine, model(), LearnerOptions::default());
     train(&mut straight, 0..3);
     straight.save(directory.path()).unwrap();
-    let mut resumed =
-        Learner::load(&engine, directory.path(), LearnerOptions::default()).unwrap();
+    let mut resumed = Learner::load(&engine, directory.path(), LearnerOptions::default()).unwrap();
     assert_eq!(resumed.step(), 3);
     assert_eq!(train(&mut straight, 3..6), train(&mut resumed, 3..6));
     assert_eq!(weight_bits(&straight), weight_bits(&resumed));
@@ -109,7 +134,12 @@ fn it_learns_a_small_corpus_by_heart() {
     let rows = Rows::new(&[20, 25, 15, 30], 7);
     let mut losses = Vec::new();
     for _ in 0..120 {
-        losses.push(learner.forward_backward(&rows.rows(), &Likelihood).unwrap().loss);
+        losses.push(
+            learner
+                .forward_backward(&rows.rows(), &Likelihood)
+                .unwrap()
+                .loss,
+        );
         learner.optim_step(&AdamW::at(1e-2));
     }
     let (first, last) = (losses[0], losses[119]);
@@ -124,9 +154,15 @@ fn published_weights_never_change_and_are_shared_until_they_must() {
     let published = learner.publish();
     let again = learner.publish();
     assert!(Arc::ptr_eq(&published, &again));
-    let before: Vec<f32> = published.tensors().flat_map(|(_, _, v)| v.to_vec()).collect();
+    let before: Vec<f32> = published
+        .tensors()
+        .flat_map(|(_, _, v)| v.to_vec())
+        .collect();
     train(&mut learner, 1..2);
-    let after: Vec<f32> = published.tensors().flat_map(|(_, _, v)| v.to_vec()).collect();
+    let after: Vec<f32> = published
+        .tensors()
+        .flat_map(|(_, _, v)| v.to_vec())
+        .collect();
     assert_eq!(before, after);
     assert!(!Arc::ptr_eq(&published, &learner.publish()));
 }
@@ -162,7 +198,11 @@ fn the_gradient_norm_is_clipped() {
         let mut learner = Learner::new(&engine, model(), LearnerOptions::default());
         learner.forward_backward(&rows.rows(), &Likelihood).unwrap();
         // A large epsilon makes the update proportional to the gradient.
-        let adam = AdamW { epsilon: 1e6, max_grad_norm, ..AdamW::at(1e6) };
+        let adam = AdamW {
+            epsilon: 1e6,
+            max_grad_norm,
+            ..AdamW::at(1e6)
+        };
         let report = learner.optim_step(&adam);
         let start = model();
         let pairs = learner.model().tensors().zip(start.tensors());
@@ -173,7 +213,10 @@ fn the_gradient_norm_is_clipped() {
     let (norm, free) = run(f64::INFINITY);
     let (same_norm, clipped) = run(norm / 4.0);
     assert_eq!(norm, same_norm);
-    assert!((clipped / free - 0.25).abs() < 0.01, "{clipped} is not a quarter of {free}");
+    assert!(
+        (clipped / free - 0.25).abs() < 0.01,
+        "{clipped} is not a quarter of {free}"
+    );
 }
 
 #[test]
@@ -183,16 +226,48 @@ fn rows_out_of_order_are_refused_and_add_nothing() {
     let long = vec![0; 3000];
     let mask = vec![false; 3000];
     let cases = [
-        (TrainRow { tokens: &[1, 2], mask: &[false] }, "mask of 1"),
-        (TrainRow { tokens: &[1, 2], mask: &[true, true] }, "mask[0]"),
-        (TrainRow { tokens: &[1, 50], mask: &[false, true] }, "token 50 at position 1"),
-        (TrainRow { tokens: &long, mask: &mask }, "more than the context of 2048"),
+        (
+            TrainRow {
+                tokens: &[1, 2],
+                mask: &[false],
+            },
+            "mask of 1",
+        ),
+        (
+            TrainRow {
+                tokens: &[1, 2],
+                mask: &[true, true],
+            },
+            "mask[0]",
+        ),
+        (
+            TrainRow {
+                tokens: &[1, 50],
+                mask: &[false, true],
+            },
+            "token 50 at position 1",
+        ),
+        (
+            TrainRow {
+                tokens: &long,
+                mask: &mask,
+            },
+            "more than the context of 2048",
+        ),
     ];
     for (row, expected) in cases {
-        let good = TrainRow { tokens: &[1, 2], mask: &[false, true] };
-        let error: RowError = learner.forward_backward(&[good, row], &Likelihood).unwrap_err();
+        let good = TrainRow {
+            tokens: &[1, 2],
+            mask: &[false, true],
+        };
+        let error: RowError = learner
+            .forward_backward(&[good, row], &Likelihood)
+            .unwrap_err();
         let message = error.to_string();
-        assert!(message.contains("row 1") && message.contains(expected), "{message}");
+        assert!(
+            message.contains("row 1") && message.contains(expected),
+            "{message}"
+        );
     }
     assert_eq!(learner.optim_step(&AdamW::at(1e-2)).grad_norm, 0.0);
 }
@@ -211,7 +286,9 @@ fn samples_of_one_prompt_share_it_without_changing_scores_or_gradients() {
     }
     let engine = Engine::new(2).unwrap();
     let mut together = Learner::new(&engine, model(), LearnerOptions::default());
-    let report = together.forward_backward(&rows.rows(), &Likelihood).unwrap();
+    let report = together
+        .forward_backward(&rows.rows(), &Likelihood)
+        .unwrap();
     assert_eq!(engine.score(&model(), &rows.rows()).unwrap(), report.scores);
     let mut one_by_one = Learner::new(&engine, model(), LearnerOptions::default());
     for (row, scores) in rows.rows().into_iter().zip(&report.scores) {
@@ -219,10 +296,15 @@ fn samples_of_one_prompt_share_it_without_changing_scores_or_gradients() {
         assert_eq!(&alone.scores[0], scores);
     }
     let gradients = |learner: &mut Learner| -> Vec<f32> {
-        learner.gradients().flat_map(|(_, _, values)| values.to_vec()).collect()
+        learner
+            .gradients()
+            .flat_map(|(_, _, values)| values.to_vec())
+            .collect()
     };
     let (together, one_by_one) = (gradients(&mut together), gradients(&mut one_by_one));
-    let largest = one_by_one.iter().fold(0.0_f32, |top, value| top.max(value.abs()));
+    let largest = one_by_one
+        .iter()
+        .fold(0.0_f32, |top, value| top.max(value.abs()));
     for (a, b) in together.iter().zip(&one_by_one) {
         assert!((a - b).abs() < 2e-6 * largest.max(0.1), "{a} and {b}");
     }

@@ -453,25 +453,39 @@ mod tests {
     /// The tiles of CPUs other than this one: AVX2 where there is no AVX-512, and no vectors at all.
     #[test]
     fn narrower_vectors_give_the_same_products() {
-        let shape = Shape { rows: 29, columns: 75, steps: 11 };
+        let shape = Shape {
+            rows: 29,
+            columns: 75,
+            steps: 11,
+        };
         let (left, right, bias) = (noise(29 * 11, 1), noise(11 * 75, 2), noise(75, 3));
         let right = pack(&right, 11, 75);
-        let right = Right { data: &right, panel_stride: 11 * PANEL };
+        let right = Right {
+            data: &right,
+            panel_stride: 11 * PANEL,
+        };
         let left = Left::rows(&left, 11);
         let mut widest = vec![0.0; 29 * 75];
         multiply(shape, left, right, Start::Row(&bias), &mut widest, 75);
         let mut out = vec![0.0; 29 * 75];
         let product = |out| {
             let start = Start::Row(&bias);
-            Multiply { shape, left, right, start, out, out_stride: 75 }
+            Multiply {
+                shape,
+                left,
+                right,
+                start,
+                out,
+                out_stride: 75,
+            }
         };
-        pulp::Scalar::new().vectorize(product(&mut out));
+        Simd::vectorize(pulp::Scalar::new(), product(&mut out));
         for (found, expected) in out.iter().zip(&widest) {
             assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = pulp::x86::V3::try_new() {
-            avx2.vectorize(product(&mut out));
+            Simd::vectorize(avx2, product(&mut out));
             assert_eq!(out, widest);
         }
     }

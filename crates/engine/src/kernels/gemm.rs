@@ -467,25 +467,31 @@ mod tests {
         let left = Left::rows(&left, 11);
         let mut widest = vec![0.0; 29 * 75];
         multiply(shape, left, right, Start::Row(&bias), &mut widest, 75);
+        let start = Start::Row(&bias);
         let mut out = vec![0.0; 29 * 75];
-        let product = |out| {
-            let start = Start::Row(&bias);
-            Multiply {
-                shape,
-                left,
-                right,
-                start,
-                out,
-                out_stride: 75,
-            }
+        let none = Multiply {
+            shape,
+            left,
+            right,
+            start,
+            out: &mut out,
+            out_stride: 75,
         };
-        Simd::vectorize(pulp::Scalar::new(), product(&mut out));
+        Simd::vectorize(pulp::Scalar::new(), none);
         for (found, expected) in out.iter().zip(&widest) {
             assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = pulp::x86::V3::try_new() {
-            Simd::vectorize(avx2, product(&mut out));
+            let avx2_only = Multiply {
+                shape,
+                left,
+                right,
+                start,
+                out: &mut out,
+                out_stride: 75,
+            };
+            Simd::vectorize(avx2, avx2_only);
             assert_eq!(out, widest);
         }
     }

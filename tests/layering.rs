@@ -42,15 +42,26 @@ fn dependencies_point_down_the_house() {
             faults.push(format!("{} is on no floor", package.name));
             continue;
         };
-        for dependency in package.dependencies.iter().filter(|found| found.path.is_some()) {
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|found| found.path.is_some())
+        {
             let other = dependency.name.as_str();
             if floor.get(other).is_none_or(|&other| other >= own) {
                 faults.push(format!("{} (floor {own}) uses {other}", package.name));
             }
             if STRANGERS.contains(&(package.name.as_str(), other)) {
-                faults.push(format!("{} and {other} must not know each other", package.name));
+                faults.push(format!(
+                    "{} and {other} must not know each other",
+                    package.name
+                ));
             }
         }
     }
-    assert!(faults.is_empty(), "the layering of ARCHITECTURE.md is broken:\n{}", faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "the layering of ARCHITECTURE.md is broken:\n{}",
+        faults.join("\n")
+    );
 }

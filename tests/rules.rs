@@ -18,7 +18,9 @@ fn rust_files_are_small_and_say_what_they_are_for() {
             faults.push(format!("{name} has more than {MAX_LINES} lines; split it"));
         }
         if !text.starts_with("//!") {
-            faults.push(format!("{name} must begin with a //! line that says what it is for"));
+            faults.push(format!(
+                "{name} must begin with a //! line that says what it is for"
+            ));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -36,16 +38,24 @@ fn every_crate_has_a_paragraph_and_every_dependency_a_line() {
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.split_once('='))
         .map(|(name, _)| name.trim().trim_start_matches('#').trim());
-    let missing: Vec<&str> =
-        dependencies.filter(|name| !architecture.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md does not speak of {missing:?}");
+    let missing: Vec<&str> = dependencies
+        .filter(|name| !architecture.contains(&format!("`{name}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "ARCHITECTURE.md does not speak of {missing:?}"
+    );
 }
 
 #[test]
 fn nothing_is_left_undone_or_ignored() {
     let root = workspace_root();
     // Spelled in pieces so that this file does not find itself.
-    let banned = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore")];
+    let banned = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("#[", "ignore"),
+    ];
     let mut faults = Vec::new();
     for path in files_below(&root, "rs") {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -59,5 +69,8 @@ fn nothing_is_left_undone_or_ignored() {
 }
 
 fn shown(path: &Path, root: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }

@@ -6,7 +6,12 @@ use clap::{Args, Parser, Subcommand};
 
 /// Trains and evaluates code agents by reinforcement learning on verifiable rewards.
 #[derive(Debug, Parser)]
-#[command(name = "etude", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "etude",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -25,7 +25,11 @@ struct Findings {
 pub(crate) fn run(args: &DoctorArgs, _screen: Screen) -> Outcome<()> {
     let probe = sandbox::probe(&sandbox::Config::new(1));
     let ready = probe.python.is_ok() && probe.best() == Some(Tier::Namespaces);
-    let findings = Findings { machine: machine::facts(), sandbox: probe, ready };
+    let findings = Findings {
+        machine: machine::facts(),
+        sandbox: probe,
+        ready,
+    };
     if args.json {
         print_json(&findings)?;
     } else {
@@ -53,7 +57,11 @@ impl Findings {
         };
         text += "\nsandbox tiers, strongest first\n";
         for tier in &self.sandbox.tiers {
-            let verdict = if tier.works { "works" } else { "does not work: " };
+            let verdict = if tier.works {
+                "works"
+            } else {
+                "does not work: "
+            };
             text += &format!("  {:<14} {verdict}{}\n", tier.tier.to_string(), tier.detail);
         }
         text += "\nmechanisms\n";

@@ -10,7 +10,10 @@ pub(crate) fn facts() -> BTreeMap<String, String> {
         ("cores".to_owned(), cores().to_string()),
     ]);
     if let Some(memory) = memory_bytes() {
-        facts.insert("memory_gib".to_owned(), format!("{:.1}", memory as f64 / (1u64 << 30) as f64));
+        facts.insert(
+            "memory_gib".to_owned(),
+            format!("{:.1}", memory as f64 / (1u64 << 30) as f64),
+        );
     }
     if let Some(model) = processor() {
         facts.insert("processor".to_owned(), model);

@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Instant};
 
 use engine::{Engine, Initializer, LearnerOptions, Model};
 use learn::{EngineTrainer, Loss, Trainer};
-use record::{Batch, Datum, Seed};
 use recipe::Resolved;
+use record::{Batch, Datum, Seed};
 use serde::Serialize;
 
 use crate::{
@@ -62,8 +62,11 @@ struct PhasePlan {
 }
 
 pub(crate) fn run(args: &PlanArgs, _screen: Screen) -> Outcome<()> {
-    let Resolved { value: recipe, hash, .. } =
-        recipe::load::<Recipe>(&args.recipe, &args.set).asked()?;
+    let Resolved {
+        value: recipe,
+        hash,
+        ..
+    } = recipe::load::<Recipe>(&args.recipe, &args.set).asked()?;
     recipe.check().asked()?;
     for (file, n) in [
         (&recipe.tasks.train_file, recipe.tasks.train),
@@ -74,7 +77,11 @@ pub(crate) fn run(args: &PlanArgs, _screen: Screen) -> Outcome<()> {
         }
     }
     let plan = Plan::of(&recipe, &args.recipe.display().to_string(), hash)?;
-    if args.json { print_json(&plan) } else { print_text(&plan.text()) }
+    if args.json {
+        print_json(&plan)
+    } else {
+        print_text(&plan.text())
+    }
 }
 
 impl Plan {
@@ -85,7 +92,9 @@ impl Plan {
         let mut models = Vec::new();
         let mut speeds = Vec::new();
         for (name, role) in [("critic", &recipe.critic), ("reviser", &recipe.reviser)] {
-            let config = role.model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
+            let config = role
+                .model
+                .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
             models.push(ModelPlan {
                 role: name.to_owned(),
                 parameters: config.n_parameters(),
@@ -97,13 +106,25 @@ impl Plan {
             let speed = training_speed(&engine, recipe, &recipe.critic, &chat, &rows)?;
             speeds.push(speed);
             let phase = format!("sft/critic/{}", index + 1);
-            phases.push(supervised_phase(phase, stage.rows, stage.batch_rows, &rows, speed));
+            phases.push(supervised_phase(
+                phase,
+                stage.rows,
+                stage.batch_rows,
+                &rows,
+                speed,
+            ));
         }
         for (index, stage) in recipe.sft.reviser.iter().enumerate() {
             let rows = reviser_rows(recipe, &chat, stage, index as u64, TRIAL_ROWS)?;
             let speed = training_speed(&engine, recipe, &recipe.reviser, &chat, &rows)?;
             let phase = format!("sft/reviser/{}", index + 1);
-            phases.push(supervised_phase(phase, stage.rows, stage.batch_rows, &rows, speed));
+            phases.push(supervised_phase(
+                phase,
+                stage.rows,
+                stage.batch_rows,
+                &rows,
+                speed,
+            ));
         }
         let critic_row = length(&recipe.sft.critic.first().map_or(Ok(Vec::new()), |stage| {
             critic_rows(recipe, &chat, stage, 0, TRIAL_ROWS)
@@ -233,7 +254,8 @@ fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
         steps: 0,
         tokens,
         sandbox_runs: episodes,
-        seconds: (tokens / (DECODED_PER_THREAD * threads)).max(episodes / (RUNS_PER_SLOT * threads)),
+        seconds: (tokens / (DECODED_PER_THREAD * threads))
+            .max(episodes / (RUNS_PER_SLOT * threads)),
     }
 }
 
@@ -250,17 +272,23 @@ fn training_speed(
     chat: &chat::Chat,
     rows: &[Datum],
 ) -> Outcome<f64> {
-    let config = role.model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
+    let config = role
+        .model
+        .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
     let model = Model::new(config, Initializer::Normal, Seed(recipe.seed)).asked()?;
     let mut trainer = EngineTrainer::new(engine, Arc::new(model), None, LearnerOptions::default());
-    let batch = Batch { data: rows[..8.min(rows.len())].to_vec() };
+    let batch = Batch {
+        data: rows[..8.min(rows.len())].to_vec(),
+    };
     let tokens: usize = batch.data.iter().map(|row| row.tokens.len()).sum();
     let optimizer = &recipe.rl.optimizer;
     let mut done = 0;
     let mut began = Instant::now();
     // The first pass allocates; it is not counted.
     for pass in 0..40 {
-        trainer.forward_backward(&batch, &Loss::supervised()).failed()?;
+        trainer
+            .forward_backward(&batch, &Loss::supervised())
+            .failed()?;
         trainer.optim_step(optimizer, 0.0).failed()?;
         if pass == 0 {
             began = Instant::now();

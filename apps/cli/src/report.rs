@@ -16,10 +16,18 @@ pub(crate) fn run(args: &ReportArgs, screen: Screen) -> Outcome<()> {
         report::write(directory).asked()?;
         return print_result(directory, args.json, screen);
     }
-    let runs: Vec<RunView> =
-        args.runs.iter().map(|path| RunView::load(path)).collect::<Result<_, _>>().asked()?;
+    let runs: Vec<RunView> = args
+        .runs
+        .iter()
+        .map(|path| RunView::load(path))
+        .collect::<Result<_, _>>()
+        .asked()?;
     let seeds = report::Seeds::of(&runs).asked()?;
-    if args.json { print_json(&seeds) } else { print_text(&seeds.text()) }
+    if args.json {
+        print_json(&seeds)
+    } else {
+        print_text(&seeds.text())
+    }
 }
 
 /// The end of a run: a few lines for people, or its summary as JSON on stdout.
@@ -31,7 +39,10 @@ pub(crate) fn print_result(directory: &Path, json: bool, screen: Screen) -> Outc
     let view = RunView::load(directory).asked()?;
     screen.say("");
     print_text(&report::summary_text(&view))?;
-    screen.say(format!("report: {}", directory.join("report.html").display()));
+    screen.say(format!(
+        "report: {}",
+        directory.join("report.html").display()
+    ));
     Ok(())
 }
 

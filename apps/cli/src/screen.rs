@@ -21,7 +21,9 @@ pub(crate) struct Work {
 
 impl Screen {
     pub(crate) fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal() }
+        Self {
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     /// A line of its own.
@@ -55,7 +57,10 @@ impl Screen {
         }
         bar.set_prefix(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
-        Work { bar, terminal: self.terminal }
+        Work {
+            bar,
+            terminal: self.terminal,
+        }
     }
 }
 
@@ -77,6 +82,9 @@ impl Work {
     /// Ends the work; its bar disappears and `line` stays.
     pub(crate) fn done(self, line: impl AsRef<str>) {
         self.bar.finish_and_clear();
-        Screen { terminal: self.terminal }.say(format!("  {}", line.as_ref()));
+        Screen {
+            terminal: self.terminal,
+        }
+        .say(format!("  {}", line.as_ref()));
     }
 }

@@ -52,7 +52,12 @@ fn begin(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<(Recipe, RunD
         machine: machine::facts(),
     };
     let run = RunDir::create(&directory, &text, started).asked()?;
-    screen.say(format!("{}: {}, seed {}", directory.display(), path.display(), value.seed));
+    screen.say(format!(
+        "{}: {}, seed {}",
+        directory.display(),
+        path.display(),
+        value.seed
+    ));
     Ok((value, run, Replay::default()))
 }
 
@@ -60,7 +65,9 @@ fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)>
     let (run, replay) = RunDir::open(directory).asked()?;
     let text = run.recipe().asked()?;
     let origin = directory.join("recipe.toml").display().to_string();
-    let recipe = recipe::resolve::<Recipe>(&text, &origin, &[]).asked()?.value;
+    let recipe = recipe::resolve::<Recipe>(&text, &origin, &[])
+        .asked()?
+        .value;
     let steps = replay.last_step("rl").map_or(0, |step| step.step);
     screen.say(format!(
         "{}: going on; {} reinforcement steps are committed",

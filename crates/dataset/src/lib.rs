@@ -15,7 +15,10 @@ use thiserror::Error;
 /// The first row that is not JSON or not a `T`, named by file, line and field. Nothing is dropped
 /// silently: one bad row fails the file.
 pub fn read_jsonl<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, DatasetError> {
-    let unreadable = |source| DatasetError::Unreadable { path: path.to_owned(), source };
+    let unreadable = |source| DatasetError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
     let file = File::open(path).map_err(unreadable)?;
     let mut rows = Vec::new();
     for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
@@ -23,15 +26,19 @@ pub fn read_jsonl<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, DatasetErr
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        rows.push(parse_row(&line).map_err(|(field, message)| DatasetError::Row {
-            path: path.to_owned(),
-            line: index + 1,
-            field,
-            message,
-        })?);
+        rows.push(
+            parse_row(&line).map_err(|(field, message)| DatasetError::Row {
+                path: path.to_owned(),
+                line: index + 1,
+                field,
+                message,
+            })?,
+        );
     }
     if rows.is_empty() {
-        return Err(DatasetError::Empty { path: path.to_owned() });
+        return Err(DatasetError::Empty {
+            path: path.to_owned(),
+        });
     }
     Ok(rows)
 }
@@ -45,20 +52,30 @@ fn parse_row<T: DeserializeOwned>(line: &[u8]) -> Result<T, (String, String)> {
         };
         (field, error.into_inner().to_string())
     })?;
-    deserializer.end().map_err(|error| ("the row".to_owned(), error.to_string()))?;
+    deserializer
+        .end()
+        .map_err(|error| ("the row".to_owned(), error.to_string()))?;
     Ok(row)
 }
 
 #[derive(Debug, Error)]
 pub enum DatasetError {
     #[error("cannot read {path}: {source}")]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    Unreadable {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 
     #[error("{path} has no rows; expected one JSON object a line")]
     Empty { path: PathBuf },
 
     #[error("{path}, line {line}, {field}: {message}")]
-    Row { path: PathBuf, line: usize, field: String, message: String },
+    Row {
+        path: PathBuf,
+        line: usize,
+        field: String,
+        message: String,
+    },
 }
 
 #[cfg(test)]
@@ -83,8 +100,11 @@ mod tests {
     fn read(text: &[u8]) -> Result<Vec<Row>, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text).unwrap();
-        read_jsonl(file.path())
-            .map_err(|error| error.to_string().replace(&file.path().display().to_string(), "FILE"))
+        read_jsonl(file.path()).map_err(|error| {
+            error
+                .to_string()
+                .replace(&file.path().display().to_string(), "FILE")
+        })
     }
 
     #[test]
@@ -100,15 +120,25 @@ mod tests {
         for (bad, expected) in [
             ("{\"id\":1}", "FILE, line 2, the row: missing field `tests`"),
             ("{\"id\":\"x\",\"tests\":[]}", "FILE, line 2, field `id`"),
-            ("{\"id\":1,\"tests\":[{\"input\":3}]}", "FILE, line 2, field `tests[0].input`"),
+            (
+                "{\"id\":1,\"tests\":[{\"input\":3}]}",
+                "FILE, line 2, field `tests[0].input`",
+            ),
             ("{\"id\":1,\"tests\":[", "FILE, line 2, field `tests`"),
-            ("{\"id\":1,\"tests\":[]} {}", "FILE, line 2, the row: trailing"),
+            (
+                "{\"id\":1,\"tests\":[]} {}",
+                "FILE, line 2, the row: trailing",
+            ),
             ("\u{fffd}", "FILE, line 2, the row"),
         ] {
             let error = read(format!("{good}{bad}\n").as_bytes()).unwrap_err();
             assert!(error.starts_with(expected), "{bad}: {error}");
         }
         assert!(read(b"\n").unwrap_err().contains("no rows"));
-        assert!(read(b"{\"id\":1,\"tests\":[{\"input\":\"\xff\"}]}").unwrap_err().contains("line 1"));
+        assert!(
+            read(b"{\"id\":1,\"tests\":[{\"input\":\"\xff\"}]}")
+                .unwrap_err()
+                .contains("line 1")
+        );
     }
 }

@@ -17,11 +17,7 @@ pub struct Difference {
 ///
 /// Pairing removes the spread between easy and hard tasks, so this interval is tighter than a
 /// comparison of two separate ones.
-pub fn paired_difference(
-    before: &[Group],
-    after: &[Group],
-    component: &str,
-) -> Option<Difference> {
+pub fn paired_difference(before: &[Group], after: &[Group], component: &str) -> Option<Difference> {
     let before = means(before, component);
     let differences: Vec<f64> = means(after, component)
         .into_iter()
@@ -32,11 +28,14 @@ pub fn paired_difference(
         return None;
     }
     let mean = differences.iter().sum::<f64>() / n as f64;
-    let variance =
-        differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+    let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
     let half = 1.96 * (variance / n as f64).sqrt();
     Some(Difference {
-        gain: Estimate { value: mean, low: mean - half, high: mean + half },
+        gain: Estimate {
+            value: mean,
+            low: mean - half,
+            high: mean + half,
+        },
         n_tasks: n,
     })
 }
@@ -50,7 +49,10 @@ fn means(groups: &[Group], component: &str) -> BTreeMap<TaskId, f64> {
             .collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    groups.iter().filter_map(|group| Some((group.task.clone(), graded(group)?))).collect()
+    groups
+        .iter()
+        .filter_map(|group| Some((group.task.clone(), graded(group)?)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -61,12 +63,20 @@ mod tests {
 
     fn group(task: &str, values: &[Option<f64>]) -> Group {
         let episode = |(member, value): (usize, &Option<f64>)| Episode {
-            id: EpisodeId { step: 0, group: 0, member: member as u32 },
+            id: EpisodeId {
+                step: 0,
+                group: 0,
+                member: member as u32,
+            },
             task: TaskId(task.to_owned()),
             calls: Vec::new(),
             outcome: match value {
-                Some(value) => Outcome::Graded { reward: Reward::of("pass", *value) },
-                None => Outcome::InfraFault { message: "gone".to_owned() },
+                Some(value) => Outcome::Graded {
+                    reward: Reward::of("pass", *value),
+                },
+                None => Outcome::InfraFault {
+                    message: "gone".to_owned(),
+                },
             },
             retries: 0,
             notes: serde_json::Value::Null,

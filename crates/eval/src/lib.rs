@@ -50,8 +50,10 @@ pub async fn evaluate<S: Study>(
     suite: Suite<'_, S>,
     progress: impl FnMut(Progress),
 ) -> Result<Evaluated, RolloutError> {
-    let groups =
-        suite.runner.play(0, suite.tasks, suite.samples, suite.seed, progress).await?;
+    let groups = suite
+        .runner
+        .play(0, suite.tasks, suite.samples, suite.seed, progress)
+        .await?;
     let sampled_tokens = groups
         .iter()
         .flat_map(|group| &group.episodes)

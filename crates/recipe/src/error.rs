@@ -9,11 +9,18 @@ use crate::overrides::Override;
 #[derive(Debug, Error)]
 pub enum RecipeError {
     #[error("cannot read the recipe {path}: {source}")]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    Unreadable {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 
     /// The file's own text is wrong.
     #[error("{origin}, line {line}: {message}")]
-    File { origin: String, line: usize, message: String },
+    File {
+        origin: String,
+        line: usize,
+        message: String,
+    },
 
     /// An override is malformed, or makes a sound file unsound.
     #[error("--set {text}: {reason}")]
@@ -21,19 +28,36 @@ pub enum RecipeError {
 
     /// A value that TOML cannot express.
     #[error("cannot write the resolved recipe of {origin}: {source}")]
-    Unprintable { origin: String, source: toml::ser::Error },
+    Unprintable {
+        origin: String,
+        source: toml::ser::Error,
+    },
 }
 
 impl RecipeError {
     pub(crate) fn in_file(origin: &str, text: &str, source: &toml::de::Error) -> Self {
         let offset = source.span().map_or(0, |span| span.start).min(text.len());
-        let line = text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Self::File { origin: origin.to_owned(), line, message: explain(source.message()) }
+        let line = text.as_bytes()[..offset]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count()
+            + 1;
+        Self::File {
+            origin: origin.to_owned(),
+            line,
+            message: explain(source.message()),
+        }
     }
 
     pub(crate) fn in_overrides(overrides: &[Override], source: &toml::de::Error) -> Self {
-        let all: Vec<&str> = overrides.iter().map(|change| change.text.as_str()).collect();
-        Self::Override { text: all.join(" --set "), reason: explain(source.message()) }
+        let all: Vec<&str> = overrides
+            .iter()
+            .map(|change| change.text.as_str())
+            .collect();
+        Self::Override {
+            text: all.join(" --set "),
+            reason: explain(source.message()),
+        }
     }
 }
 
@@ -44,7 +68,9 @@ fn explain(message: &str) -> String {
         return message.to_owned();
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
-    let Some(unknown) = quoted.next() else { return message.to_owned() };
+    let Some(unknown) = quoted.next() else {
+        return message.to_owned();
+    };
     let nearest = quoted
         .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
         .min()

@@ -34,8 +34,10 @@ pub fn load<T>(path: &Path, overrides: &[String]) -> Result<Resolved<T>, RecipeE
 where
     T: DeserializeOwned + Serialize,
 {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| RecipeError::Unreadable { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| RecipeError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     resolve(&text, &path.display().to_string(), overrides)
 }
 
@@ -48,8 +50,10 @@ pub fn resolve<T>(
 where
     T: DeserializeOwned + Serialize,
 {
-    let overrides: Vec<Override> =
-        overrides.iter().map(|text| Override::parse(text)).collect::<Result<_, _>>()?;
+    let overrides: Vec<Override> = overrides
+        .iter()
+        .map(|text| Override::parse(text))
+        .collect::<Result<_, _>>()?;
     let mut table: toml::Table =
         toml::from_str(text).map_err(|source| RecipeError::in_file(origin, text, &source))?;
     if overrides.is_empty() {
@@ -61,8 +65,10 @@ where
     for change in &overrides {
         change.apply(&mut table)?;
     }
-    let merged = toml::to_string(&table)
-        .map_err(|source| RecipeError::Unprintable { origin: origin.to_owned(), source })?;
+    let merged = toml::to_string(&table).map_err(|source| RecipeError::Unprintable {
+        origin: origin.to_owned(),
+        source,
+    })?;
     match toml::from_str::<T>(&merged) {
         Ok(value) => finish(value, origin),
         Err(source) => Err(match toml::from_str::<T>(text) {
@@ -74,8 +80,10 @@ where
 }
 
 fn finish<T: Serialize>(value: T, origin: &str) -> Result<Resolved<T>, RecipeError> {
-    let text = toml::to_string(&value)
-        .map_err(|source| RecipeError::Unprintable { origin: origin.to_owned(), source })?;
+    let text = toml::to_string(&value).map_err(|source| RecipeError::Unprintable {
+        origin: origin.to_owned(),
+        source,
+    })?;
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
     Ok(Resolved { value, text, hash })
 }
@@ -103,7 +111,10 @@ mod tests {
 
     impl Default for Model {
         fn default() -> Self {
-            Self { hidden_size: 128, rope_theta: 1e4 }
+            Self {
+                hidden_size: 128,
+                rope_theta: 1e4,
+            }
         }
     }
 
@@ -116,7 +127,13 @@ mod tests {
     fn defaults_file_overrides_in_that_order() {
         let text = "name = \"a\"\n[model]\nhidden_size = 64\n";
         let plain = load(text, &[]).unwrap();
-        assert_eq!(plain.value.model, Model { hidden_size: 64, rope_theta: 1e4 });
+        assert_eq!(
+            plain.value.model,
+            Model {
+                hidden_size: 64,
+                rope_theta: 1e4
+            }
+        );
         let set = load(text, &["model.rope_theta=5", "name=b c"]).unwrap();
         assert_eq!(set.value.model.rope_theta, 5.0);
         assert_eq!(set.value.name, "b c");
@@ -132,15 +149,26 @@ mod tests {
 
     #[test]
     fn unknown_keys_name_line_and_nearest_key() {
-        let error = load("name = \"a\"\n[model]\nhiden_size = 64\n", &[]).unwrap_err().to_string();
-        assert!(error.contains("r.toml") && error.contains("line 3"), "{error}");
+        let error = load("name = \"a\"\n[model]\nhiden_size = 64\n", &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("r.toml") && error.contains("line 3"),
+            "{error}"
+        );
         assert!(error.contains("hidden_size"), "{error}");
         assert!(error.contains("did you mean"), "{error}");
     }
 
     #[test]
     fn a_bad_override_is_named_as_one() {
-        for bad in ["model.hiden_size=1", "model.hidden_size=lots", "model", "name.first=x", "=3"] {
+        for bad in [
+            "model.hiden_size=1",
+            "model.hidden_size=lots",
+            "model",
+            "name.first=x",
+            "=3",
+        ] {
             let error = load("name = \"a\"", &[bad]).unwrap_err().to_string();
             assert!(error.contains("--set"), "{bad}: {error}");
         }

@@ -24,15 +24,23 @@ impl Override {
         if keys.iter().any(String::is_empty) {
             return Err(malformed());
         }
-        Ok(Self { text: text.to_owned(), keys, value: parse_value(value.trim()) })
+        Ok(Self {
+            text: text.to_owned(),
+            keys,
+            value: parse_value(value.trim()),
+        })
     }
 
     /// Puts the value at its path, making tables on the way.
     pub(crate) fn apply(&self, table: &mut Table) -> Result<(), RecipeError> {
-        let Some((last, parents)) = self.keys.split_last() else { return Ok(()) };
+        let Some((last, parents)) = self.keys.split_last() else {
+            return Ok(());
+        };
         let mut at = table;
         for key in parents {
-            let next = at.entry(key.clone()).or_insert_with(|| Value::Table(Table::new()));
+            let next = at
+                .entry(key.clone())
+                .or_insert_with(|| Value::Table(Table::new()));
             at = next.as_table_mut().ok_or_else(|| RecipeError::Override {
                 text: self.text.clone(),
                 reason: format!("`{key}` is a value in this recipe, not a section"),

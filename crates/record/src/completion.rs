@@ -35,10 +35,20 @@ fn one() -> f32 {
 
 impl Sampling {
     pub fn greedy(max_tokens: usize) -> Self {
-        Self { temperature: 0.0, top_p: 1.0, max_tokens, stop: Vec::new() }
+        Self {
+            temperature: 0.0,
+            top_p: 1.0,
+            max_tokens,
+            stop: Vec::new(),
+        }
     }
     pub fn at(temperature: f32, max_tokens: usize) -> Self {
-        Self { temperature, top_p: 1.0, max_tokens, stop: Vec::new() }
+        Self {
+            temperature,
+            top_p: 1.0,
+            max_tokens,
+            stop: Vec::new(),
+        }
     }
 }
 

@@ -12,9 +12,7 @@ use crate::{Completion, Outcome};
 pub struct TaskId(pub String);
 
 /// Where in a run an episode was played.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EpisodeId {
     /// Optimizer step of the run, or 0 in an evaluation.
     pub step: u64,

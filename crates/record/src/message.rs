@@ -21,12 +21,21 @@ pub enum Speaker {
 
 impl Message {
     pub fn system(content: impl Into<String>) -> Self {
-        Self { role: Speaker::System, content: content.into() }
+        Self {
+            role: Speaker::System,
+            content: content.into(),
+        }
     }
     pub fn user(content: impl Into<String>) -> Self {
-        Self { role: Speaker::User, content: content.into() }
+        Self {
+            role: Speaker::User,
+            content: content.into(),
+        }
     }
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: Speaker::Assistant, content: content.into() }
+        Self {
+            role: Speaker::Assistant,
+            content: content.into(),
+        }
     }
 }

@@ -47,7 +47,10 @@ pub enum FaultKind {
 impl Reward {
     /// A reward of one component.
     pub fn of(name: &str, value: f64) -> Self {
-        Self { total: value, components: BTreeMap::from([(name.to_owned(), value)]) }
+        Self {
+            total: value,
+            components: BTreeMap::from([(name.to_owned(), value)]),
+        }
     }
 }
 
@@ -62,13 +65,22 @@ impl Outcome {
 
 impl Fault {
     pub fn infra(message: impl fmt::Display) -> Self {
-        Self { kind: FaultKind::Infra, message: message.to_string() }
+        Self {
+            kind: FaultKind::Infra,
+            message: message.to_string(),
+        }
     }
     pub fn grader(message: impl fmt::Display) -> Self {
-        Self { kind: FaultKind::Grader, message: message.to_string() }
+        Self {
+            kind: FaultKind::Grader,
+            message: message.to_string(),
+        }
     }
     pub fn timeout(message: impl fmt::Display) -> Self {
-        Self { kind: FaultKind::Timeout, message: message.to_string() }
+        Self {
+            kind: FaultKind::Timeout,
+            message: message.to_string(),
+        }
     }
 }
 

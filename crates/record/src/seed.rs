@@ -45,7 +45,10 @@ mod tests {
         ]
         .map(|seed| seed.rng().next_u64());
         for (i, a) in draws.iter().enumerate() {
-            assert!(draws[i + 1..].iter().all(|b| a != b), "streams {draws:?} collide");
+            assert!(
+                draws[i + 1..].iter().all(|b| a != b),
+                "streams {draws:?} collide"
+            );
         }
         assert_eq!(root.stream("a", 0), root.stream("a", 0));
     }

@@ -33,9 +33,16 @@ pub struct SeedResult {
 #[derive(Debug, thiserror::Error)]
 pub enum SeedsError {
     #[error("{run} has not been evaluated as `{evaluation}`; let it run to its end first")]
-    NotEvaluated { run: String, evaluation: &'static str },
+    NotEvaluated {
+        run: String,
+        evaluation: &'static str,
+    },
     #[error("{first} and {second} are both of seed {seed}; name one run a seed")]
-    SameSeed { first: String, second: String, seed: u64 },
+    SameSeed {
+        first: String,
+        second: String,
+        seed: u64,
+    },
 }
 
 const METRIC: &str = "pass_at_1";
@@ -67,23 +74,44 @@ impl Seeds {
                 && let Some(first) = seeds.iter().find(|other| other.seed == summary.seed)
             {
                 let first = first.run.clone();
-                return Err(SeedsError::SameSeed { first, second: run, seed: summary.seed });
+                return Err(SeedsError::SameSeed {
+                    first,
+                    second: run,
+                    seed: summary.seed,
+                });
             }
             let apart = evaluations[AFTER].low > evaluations[BEFORE].high;
-            seeds.push(SeedResult { run, seed: summary.seed, evaluations, apart });
+            seeds.push(SeedResult {
+                run,
+                seed: summary.seed,
+                evaluations,
+                apart,
+            });
         }
         seeds.sort_by_key(|result| result.seed);
         let values = |name: &str| -> Vec<f64> {
-            seeds.iter().filter_map(|one| Some(one.evaluations.get(name)?.value)).collect()
+            seeds
+                .iter()
+                .filter_map(|one| Some(one.evaluations.get(name)?.value))
+                .collect()
         };
         let mean = SHOWN
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), t_interval(&values(name))?)))
             .collect();
-        let gains: Vec<f64> =
-            values(AFTER).iter().zip(values(BEFORE)).map(|(after, before)| after - before).collect();
+        let gains: Vec<f64> = values(AFTER)
+            .iter()
+            .zip(values(BEFORE))
+            .map(|(after, before)| after - before)
+            .collect();
         let apart = seeds.iter().filter(|one| one.apart).count();
-        Ok(Self { metric: METRIC, mean, gain: t_interval(&gains), apart, seeds })
+        Ok(Self {
+            metric: METRIC,
+            mean,
+            gain: t_interval(&gains),
+            apart,
+            seeds,
+        })
     }
 
     /// A table for the terminal.
@@ -99,13 +127,22 @@ impl Seeds {
             })
         };
         let row = |label: &str, of: &BTreeMap<String, Interval>, last: &str| {
-            let cells: Vec<String> =
-                SHOWN.iter().map(|name| format!("{:>20}", cell(of.get(*name)))).collect();
+            let cells: Vec<String> = SHOWN
+                .iter()
+                .map(|name| format!("{:>20}", cell(of.get(*name))))
+                .collect();
             format!("{label:<8}{}  {last}\n", cells.concat())
         };
-        let mut text = format!("pass@1 in %, 95 % intervals over tasks ({} seeds)\n", self.seeds.len());
+        let mut text = format!(
+            "pass@1 in %, 95 % intervals over tasks ({} seeds)\n",
+            self.seeds.len()
+        );
         let headings: Vec<String> = SHOWN.iter().map(|name| format!("{name:>20}")).collect();
-        text += &format!("{:<8}{}  intervals of sft and rl\n", "seed", headings.concat());
+        text += &format!(
+            "{:<8}{}  intervals of sft and rl\n",
+            "seed",
+            headings.concat()
+        );
         for one in &self.seeds {
             let apart = if one.apart { "apart" } else { "overlap" };
             text += &row(&one.seed.to_string(), &one.evaluations, apart);
@@ -128,17 +165,26 @@ impl Seeds {
 /// Mean and its 95 % interval by Student's t; `None` for fewer than two values.
 fn t_interval(values: &[f64]) -> Option<Interval> {
     /// 97.5 % quantiles for 1, 2, … degrees of freedom.
-    const QUANTILES: [f64; 10] =
-        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    const QUANTILES: [f64; 10] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    ];
     let n = values.len();
     if n < 2 {
         return None;
     }
     let mean = values.iter().sum::<f64>() / n as f64;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1) as f64;
     let quantile = QUANTILES.get(n - 2).copied().unwrap_or(1.96);
     let half = quantile * (variance / n as f64).sqrt();
-    Some(Interval { value: mean, low: mean - half, high: mean + half })
+    Some(Interval {
+        value: mean,
+        low: mean - half,
+        high: mean + half,
+    })
 }
 
 #[cfg(test)]

@@ -25,7 +25,12 @@ pub struct Answer {
 
 impl Cx {
     pub(crate) fn new(roles: Arc<Roles>, seed: Seed, task: TaskId) -> Self {
-        Self { roles, seed, task, calls: Vec::new() }
+        Self {
+            roles,
+            seed,
+            task,
+            calls: Vec::new(),
+        }
     }
 
     /// Asks the policy bound to `role` to answer `messages`, and records prompt, response and
@@ -42,7 +47,10 @@ impl Cx {
             .ok_or_else(|| Fault::grader(format!("no policy is bound to the role `{role}`")))?;
         let chat = binding.policy.chat();
         let unreadable = |doing: &str, error: &dyn std::fmt::Display| {
-            Fault::grader(format!("task {}, role {role}: cannot {doing}: {error}", self.task))
+            Fault::grader(format!(
+                "task {}, role {role}: cannot {doing}: {error}",
+                self.task
+            ))
         };
         let prompt = chat
             .render(messages, true)
@@ -69,8 +77,14 @@ impl Cx {
         let text = chat
             .response_text(&completion.response)
             .map_err(|error| unreadable("read the response", &error))?;
-        let answer = Answer { text, stop: completion.stop };
-        self.calls.push(Call { role: role.to_owned(), completion });
+        let answer = Answer {
+            text,
+            stop: completion.stop,
+        };
+        self.calls.push(Call {
+            role: role.to_owned(),
+            completion,
+        });
         Ok(answer)
     }
 

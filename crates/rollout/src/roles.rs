@@ -21,7 +21,8 @@ pub struct Roles {
 impl Roles {
     /// Adds or replaces a binding.
     pub fn bind(mut self, name: &str, policy: Arc<dyn Policy>, sampling: Sampling) -> Self {
-        self.roles.insert(name.to_owned(), Role { policy, sampling });
+        self.roles
+            .insert(name.to_owned(), Role { policy, sampling });
         self
     }
 

@@ -26,7 +26,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { concurrency: 512, deadline_s: 300.0, retries: 1, max_fault_share: 0.1 }
+        Self {
+            concurrency: 512,
+            deadline_s: 300.0,
+            retries: 1,
+            max_fault_share: 0.1,
+        }
     }
 }
 
@@ -43,7 +48,13 @@ pub enum RolloutError {
         "step {step}: {faulted} of {episodes} episodes ended without a verdict, more than the \
          share of {max_share} allowed by rollout.max_fault_share; the first: {first}"
     )]
-    TooManyFaults { step: u64, faulted: usize, episodes: usize, max_share: f64, first: String },
+    TooManyFaults {
+        step: u64,
+        faulted: usize,
+        episodes: usize,
+        max_share: f64,
+        first: String,
+    },
 
     #[error("an episode of step {step} panicked: {message}")]
     Panicked { step: u64, message: String },
@@ -61,7 +72,11 @@ pub struct Runner<S: Study> {
 
 impl<S: Study> Runner<S> {
     pub fn new(study: Arc<S>, roles: Roles, options: Options) -> Self {
-        Self { study, roles: Arc::new(roles), options }
+        Self {
+            study,
+            roles: Arc::new(roles),
+            options,
+        }
     }
 
     /// Plays every task `members` times and returns one group a task, in the order given, all
@@ -88,8 +103,14 @@ impl<S: Study> Runner<S> {
         let mut playing = FuturesUnordered::new();
         for (group, task) in tasks.iter().enumerate() {
             for member in 0..members {
-                let id = EpisodeId { step, group: group as u32, member };
-                let seed = seed.stream("group", group as u64).stream("member", member.into());
+                let id = EpisodeId {
+                    step,
+                    group: group as u32,
+                    member,
+                };
+                let seed = seed
+                    .stream("group", group as u64)
+                    .stream("member", member.into());
                 playing.push(AbortOnDrop(tokio::spawn(play_episode(
                     self.study.clone(),
                     self.roles.clone(),
@@ -108,7 +129,10 @@ impl<S: Study> Runner<S> {
                 step,
                 message: error.to_string(),
             })?);
-            progress(Progress { episodes_done: done.len(), episodes });
+            progress(Progress {
+                episodes_done: done.len(),
+                episodes,
+            });
         }
         done.sort_by_key(|episode: &Episode| episode.id);
         let groups = into_groups(tasks, done);
@@ -154,7 +178,12 @@ async fn play_episode<S: Study>(
         let mut cx = Cx::new(roles.clone(), seed, task.id().clone());
         let played = within_deadline(&options, study.play(&task, &mut cx)).await;
         let (outcome, notes) = match played.and_then(finite) {
-            Ok(played) => (Outcome::Graded { reward: played.reward }, played.notes),
+            Ok(played) => (
+                Outcome::Graded {
+                    reward: played.reward,
+                },
+                played.notes,
+            ),
             Err(fault) if fault.kind == FaultKind::Infra && retries < options.retries => {
                 retries += 1;
                 continue;
@@ -162,7 +191,14 @@ async fn play_episode<S: Study>(
             Err(fault) => (fault.into(), serde_json::Value::Null),
         };
         let calls = cx.into_calls();
-        return Episode { id, task: task.id().clone(), calls, outcome, retries, notes };
+        return Episode {
+            id,
+            task: task.id().clone(),
+            calls,
+            outcome,
+            retries,
+            notes,
+        };
     }
 }
 
@@ -185,13 +221,19 @@ fn finite(played: Played) -> Result<Played, Fault> {
     if played.reward.total.is_finite() {
         return Ok(played);
     }
-    Err(Fault::grader(format!("the reward is {}", played.reward.total)))
+    Err(Fault::grader(format!(
+        "the reward is {}",
+        played.reward.total
+    )))
 }
 
 fn into_groups<T: TaskRow>(tasks: &[Arc<T>], episodes: Vec<Episode>) -> Vec<Group> {
     let mut groups: Vec<Group> = tasks
         .iter()
-        .map(|task| Group { task: task.id().clone(), episodes: Vec::new() })
+        .map(|task| Group {
+            task: task.id().clone(),
+            episodes: Vec::new(),
+        })
         .collect();
     for episode in episodes {
         groups[episode.id.group as usize].episodes.push(episode);

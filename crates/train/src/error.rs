@@ -35,11 +35,21 @@ pub enum TrainError {
         "phase {phase}, step {step}: `{metric}` was {committed} when it was committed and is {found} \
          now; a run is resumed with the same binary on the same kind of machine"
     )]
-    NotReproduced { phase: String, step: u64, metric: String, committed: f64, found: f64 },
+    NotReproduced {
+        phase: String,
+        step: u64,
+        metric: String,
+        committed: f64,
+        found: f64,
+    },
 
     #[error(
         "phase {phase}, step {step}: {skipped} optimizer steps in a row had no finite gradient; \
          lower the learning rate"
     )]
-    Diverged { phase: String, step: u64, skipped: u64 },
+    Diverged {
+        phase: String,
+        step: u64,
+        skipped: u64,
+    },
 }

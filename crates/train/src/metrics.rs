@@ -7,15 +7,22 @@ use crate::TrainError;
 
 /// Tokens that all roles sampled.
 pub(crate) fn sampled_tokens(groups: &[Group]) -> u64 {
-    let calls = groups.iter().flat_map(|group| &group.episodes).flat_map(|episode| &episode.calls);
-    calls.map(|call| call.completion.response.len() as u64).sum()
+    let calls = groups
+        .iter()
+        .flat_map(|group| &group.episodes)
+        .flat_map(|episode| &episode.calls);
+    calls
+        .map(|call| call.completion.response.len() as u64)
+        .sum()
 }
 
 /// Fails unless every metric that was made again equals the committed one, bit for bit. Metrics that
 /// only playing a step can make are not compared.
 pub(crate) fn check_reproduced(committed: &Step, again: &Metrics) -> Result<(), TrainError> {
     for (metric, &found) in again {
-        let Some(&value) = committed.metrics.get(metric) else { continue };
+        let Some(&value) = committed.metrics.get(metric) else {
+            continue;
+        };
         if value.to_bits() != found.to_bits() {
             return Err(TrainError::NotReproduced {
                 phase: committed.phase.clone(),

@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use chat::Chat;
 use journal::{Metrics, Replay, RunDir, Step};
-use learn::{
-    AlgorithmConfig, Loss, OptimizerConfig, Published, Trainer, batch_of_groups, metrics,
-};
+use learn::{AlgorithmConfig, Loss, OptimizerConfig, Published, Trainer, batch_of_groups, metrics};
 use record::{Group, Seed};
 use rollout::{Progress, Runner, Study};
 use serde::{Deserialize, Serialize};
@@ -104,9 +102,17 @@ impl<S: Study> Reinforce<'_, S> {
             };
             let played = began.elapsed().as_secs_f64();
             let mut done = self.update(step, &groups, trainer)?;
-            skipped = if done.metrics.get("actor/skipped_steps") == Some(&0.0) { 0 } else { skipped + 1 };
+            skipped = if done.metrics.get("actor/skipped_steps") == Some(&0.0) {
+                0
+            } else {
+                skipped + 1
+            };
             if skipped >= MAX_SKIPPED {
-                return Err(TrainError::Diverged { phase: self.phase.to_owned(), step, skipped });
+                return Err(TrainError::Diverged {
+                    phase: self.phase.to_owned(),
+                    step,
+                    skipped,
+                });
             }
             if let Some(before) = before {
                 check_reproduced(before, &done.metrics)?;
@@ -115,13 +121,17 @@ impl<S: Study> Reinforce<'_, S> {
                 for (name, count) in &mut grown {
                     *count -= counted.get(name).copied().unwrap_or(0.0);
                 }
-                done.metrics.extend(self.study.step_metrics(&groups, &grown));
+                done.metrics
+                    .extend(self.study.step_metrics(&groups, &grown));
             }
             let total = began.elapsed().as_secs_f64();
             let sampled = sampled_tokens(&groups) as f64;
             done.timings.insert("timing_s/gen".to_owned(), played);
             done.timings.insert("timing_s/step".to_owned(), total);
-            done.timings.insert("perf/sample_tokens_per_s".to_owned(), sampled / played.max(1e-9));
+            done.timings.insert(
+                "perf/sample_tokens_per_s".to_owned(),
+                sampled / played.max(1e-9),
+            );
             on_step(StepDone {
                 step,
                 steps: self.config.steps,
@@ -141,21 +151,21 @@ impl<S: Study> Reinforce<'_, S> {
     }
 
     /// Plays a step; a requested stop drops it whole.
-    fn play(
-        &self,
-        step: u64,
-        progress: impl FnMut(Progress),
-    ) -> Result<Vec<Group>, TrainError> {
+    fn play(&self, step: u64, progress: impl FnMut(Progress)) -> Result<Vec<Group>, TrainError> {
         let chosen = tasks_of_step(
             self.seed.stream("curriculum", 0),
             self.tasks.len(),
             self.config.tasks_per_step,
             step,
         );
-        let tasks: Vec<Arc<S::Task>> =
-            chosen.into_iter().map(|index| self.tasks[index].clone()).collect();
+        let tasks: Vec<Arc<S::Task>> = chosen
+            .into_iter()
+            .map(|index| self.tasks[index].clone())
+            .collect();
         let seed = self.seed.stream("step", step);
-        let play = self.runner.play(step, &tasks, self.config.group_size, seed, progress);
+        let play = self
+            .runner
+            .play(step, &tasks, self.config.group_size, seed, progress);
         self.runtime.block_on(async {
             tokio::select! {
                 groups = play => Ok(groups?),
@@ -166,7 +176,9 @@ impl<S: Study> Reinforce<'_, S> {
 
     /// The journalled episodes of a committed step, shown to the study on the way.
     fn recall(&self, step: &Step) -> Result<Vec<Group>, TrainError> {
-        let Some(reference) = &step.episodes else { return Ok(Vec::new()) };
+        let Some(reference) = &step.episodes else {
+            return Ok(Vec::new());
+        };
         let groups = self.run.read_episodes(reference)?;
         for episode in groups.iter().flat_map(|group| &group.episodes) {
             self.study.replay(episode);
@@ -206,7 +218,10 @@ impl<S: Study> Reinforce<'_, S> {
         let timings = [
             ("timing_s/ref".to_owned(), scored),
             ("timing_s/update_actor".to_owned(), update_seconds),
-            ("perf/train_tokens_per_s".to_owned(), trained as f64 / update_seconds),
+            (
+                "perf/train_tokens_per_s".to_owned(),
+                trained as f64 / update_seconds,
+            ),
         ];
         Ok(Step {
             phase: self.phase.to_owned(),

@@ -55,7 +55,9 @@ pub fn examples_to_rows(
         let Some(response) = answered.strip_prefix(asked.as_slice()) else {
             return Err(TrainError::NotAPrefix { index });
         };
-        let stop = response.iter().position(|id| chat.stop_tokens().contains(id));
+        let stop = response
+            .iter()
+            .position(|id| chat.stop_tokens().contains(id));
         let end = stop.map_or(response.len(), |position| position + 1);
         rows.push(Datum::supervised(&asked, &response[..end]));
     }
@@ -78,14 +80,19 @@ impl Supervised<'_> {
             first = checkpoint.step + 1;
         }
         let loss = Loss::supervised();
-        let mut committed = self.replay.steps(stage.phase).filter(|step| step.step >= first);
+        let mut committed = self
+            .replay
+            .steps(stage.phase)
+            .filter(|step| step.step >= first);
         for step in first..=steps {
             if self.stop.requested() {
                 return Err(TrainError::Stopped);
             }
             let began = Instant::now();
             let start = (step - 1) as usize * stage.batch_rows;
-            let batch = Batch { data: stage.rows[start..start + stage.batch_rows].to_vec() };
+            let batch = Batch {
+                data: stage.rows[start..start + stage.batch_rows].to_vec(),
+            };
             let tokens = batch.data.iter().map(|row| row.tokens.len() as u64).sum();
             let report = trainer.forward_backward(&batch, &loss)?;
             let rate = stage.optimizer.lr_at(step - 1, steps);
@@ -95,7 +102,10 @@ impl Supervised<'_> {
             let seconds = began.elapsed().as_secs_f64();
             let timings = [
                 ("timing_s/step".to_owned(), seconds),
-                ("perf/train_tokens_per_s".to_owned(), tokens as f64 / seconds.max(1e-9)),
+                (
+                    "perf/train_tokens_per_s".to_owned(),
+                    tokens as f64 / seconds.max(1e-9),
+                ),
             ];
             let done = Step {
                 phase: stage.phase.to_owned(),

@@ -34,7 +34,11 @@ pub enum MakeError {
         "the tiny world has no more than {made} distinct {split} tasks of this kind, {wanted} were \
          asked for; lower tasks.{split}"
     )]
-    Exhausted { split: &'static str, wanted: usize, made: usize },
+    Exhausted {
+        split: &'static str,
+        wanted: usize,
+        made: usize,
+    },
 }
 
 /// A checked task and the draft it was made from, which supervised rows need.
@@ -64,7 +68,11 @@ pub async fn make_tasks(
         let batch: Vec<Draft> = drafts.by_ref().take(wanted).collect();
         if batch.is_empty() {
             let split = split.name();
-            return Err(MakeError::Exhausted { split, wanted: n, made: made.len() });
+            return Err(MakeError::Exhausted {
+                split,
+                wanted: n,
+                made: made.len(),
+            });
         }
         made.extend(check(judge, batch, &mut checked).await?);
         made.truncate(n);
@@ -84,17 +92,29 @@ async fn check(
 ) -> Result<Vec<Made>, MakeError> {
     let arguments: Vec<Vec<Vec<Value>>> = drafts
         .iter()
-        .map(|draft| draft.calls.iter().map(|call| call.iter().map(value).collect()).collect())
+        .map(|draft| {
+            draft
+                .calls
+                .iter()
+                .map(|call| call.iter().map(value).collect())
+                .collect()
+        })
         .collect();
     let run = |source: String, index: usize| Evaluation {
         source,
         entry: ENTRY.to_owned(),
         args: arguments[index].clone(),
     };
-    let references = drafts.iter().enumerate().map(|(i, draft)| run(draft.function.reference(), i));
+    let references = drafts
+        .iter()
+        .enumerate()
+        .map(|(i, draft)| run(draft.function.reference(), i));
     let expected = judge.evaluate(references.clone().collect()).await?;
     let again = judge.evaluate(references.collect()).await?;
-    let programs = drafts.iter().enumerate().map(|(i, draft)| run(draft.program(), i));
+    let programs = drafts
+        .iter()
+        .enumerate()
+        .map(|(i, draft)| run(draft.program(), i));
     let found = judge.evaluate(programs.collect()).await?;
 
     let mut made = Vec::new();
@@ -108,7 +128,10 @@ async fn check(
         };
         let passes = |results: &[Result<Value, String>]| {
             results.len() == outputs.len()
-                && results.iter().zip(&outputs).all(|(found, output)| found.as_ref() == Ok(output))
+                && results
+                    .iter()
+                    .zip(&outputs)
+                    .all(|(found, output)| found.as_ref() == Ok(output))
         };
         if !passes(&again) {
             checked.broken += 1;
@@ -126,7 +149,10 @@ async fn check(
 fn task(draft: &Draft, tests: Tests) -> Task {
     Task {
         id: TaskId(draft.name()),
-        public: Public { statement: draft.function.statement.clone(), program: draft.program() },
+        public: Public {
+            statement: draft.function.statement.clone(),
+            program: draft.program(),
+        },
         facts: Facts {
             initially_right: draft.planted().is_none(),
             family: draft.function.family.to_string(),
@@ -143,7 +169,10 @@ fn task(draft: &Draft, tests: Tests) -> Task {
 
 /// One critique of every kind, by the kind's name.
 fn probes(draft: &Draft) -> BTreeMap<String, String> {
-    Kind::ALL.iter().map(|kind| (kind.to_string(), probe(draft, *kind).text)).collect()
+    Kind::ALL
+        .iter()
+        .map(|kind| (kind.to_string(), probe(draft, *kind).text))
+        .collect()
 }
 
 fn value(argument: &tiny::Value) -> Value {

@@ -38,7 +38,10 @@ pub enum RewardForm {
 
 impl Default for RewardConfig {
     fn default() -> Self {
-        Self { form: RewardForm::AllPass, gate: Gate::Strict }
+        Self {
+            form: RewardForm::AllPass,
+            gate: Gate::Strict,
+        }
     }
 }
 
@@ -102,10 +105,15 @@ pub(crate) async fn play(
         verdict: None,
     };
     if notes.gate_ok || purpose == Purpose::Measuring {
-        let revision =
-            cx.ask(REVISER, &revision_prompt(&task.public, &notes.critique)).await?.text;
+        let revision = cx
+            .ask(REVISER, &revision_prompt(&task.public, &notes.critique))
+            .await?
+            .text;
         let program = extract_python(&revision, Fence::First).program.to_owned();
-        let verdict = judge.verdict(&program, &task.gold.tests).await.map_err(Fault::infra)?;
+        let verdict = judge
+            .verdict(&program, &task.gold.tests)
+            .await
+            .map_err(Fault::infra)?;
         notes.revision = Some(program);
         notes.passed = verdict.passed;
         notes.status = verdict.status.to_string();
@@ -129,9 +137,10 @@ fn rewarded(form: RewardForm, notes: &Notes) -> Reward {
     };
     let judged_right = notes.judgment.map(|judgment| judgment == Judgment::Correct);
     let mut reward = Reward::of("pass", pass);
-    reward
-        .components
-        .insert("judgment".to_owned(), f64::from(judged_right == Some(notes.initially_right)));
+    reward.components.insert(
+        "judgment".to_owned(),
+        f64::from(judged_right == Some(notes.initially_right)),
+    );
     reward.total = if notes.gate_ok { pass } else { 0.0 };
     reward
 }

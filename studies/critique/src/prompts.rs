@@ -6,7 +6,10 @@ use crate::task::Public;
 
 /// Asks the critic for a critique: one user turn with the statement and the program.
 pub fn critique_prompt(task: &Public) -> Vec<Message> {
-    vec![Message::user(format!("{}\n{}", task.statement, task.program))]
+    vec![Message::user(format!(
+        "{}\n{}",
+        task.statement, task.program
+    ))]
 }
 
 /// Asks the reviser for a program: the generation chat with the program as its answer, then the

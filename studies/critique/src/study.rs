@@ -35,7 +35,10 @@ impl Study for Critique {
             ("sandbox/errors", stats.sandbox_errors),
             ("sandbox/timeouts", stats.timeouts),
         ];
-        counts.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect()
+        counts
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count as f64))
+            .collect()
     }
 
     fn step_metrics(

@@ -1,9 +1,13 @@
 //! The machinery of a run: threads, sampler, sandbox, judge, runtime.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use engine::{Engine, Sampler, SamplerOptions};
+use chat::Chat;
+use critique::{Critique, Purpose};
+use engine::{Engine, Model, Sampler, SamplerOptions};
 use judge::{Judge, JudgeConfig};
+use policy::EnginePolicy;
+use record::WeightVersion;
 use sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
@@ -38,6 +42,32 @@ impl Instruments {
             .enable_all()
             .build()
             .failed()?;
-        Ok(Self { engine, sampler, sandbox, judge, runtime })
+        Ok(Self {
+            engine,
+            sampler,
+            sandbox,
+            judge,
+            runtime,
+        })
+    }
+
+    /// The study as it is played for `purpose`.
+    pub(crate) fn study(&self, recipe: &Recipe, purpose: Purpose) -> Arc<Critique> {
+        Arc::new(Critique {
+            judge: self.judge.clone(),
+            reward: recipe.reward.clone(),
+            purpose,
+        })
+    }
+
+    /// A policy of its own name on the shared sampler.
+    pub(crate) fn policy(
+        &self,
+        name: &str,
+        chat: &Chat,
+        model: Arc<Model>,
+    ) -> Outcome<EnginePolicy> {
+        let sampler = self.sampler.clone();
+        EnginePolicy::new(sampler, name, chat.clone(), model, WeightVersion(0)).failed()
     }
 }

@@ -1,18 +1,17 @@
 //! The walk through a run of the critique study: tasks, tokenizer, supervised stages, evaluations,
 //! reinforcement, report. Every phase asks the journal first whether it was done before.
 
-mod evaluate;
+pub(crate) mod evaluate;
 mod instruments;
 pub(crate) mod recipe;
-mod reinforce;
+pub(crate) mod reinforce;
 mod roles;
 pub(crate) mod supervise;
 pub(crate) mod tasks;
 pub(crate) mod vocabulary;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use critique::{Critique, Purpose};
 use journal::{Replay, RunDir};
 use record::Seed;
 use train::Stop;
@@ -72,15 +71,6 @@ impl Walk<'_> {
         self.run.phase_ended(phase, tokens).failed()
     }
 
-    /// The study as it is played for `purpose`.
-    fn study(&self, purpose: Purpose) -> Arc<Critique> {
-        Arc::new(Critique {
-            judge: self.instruments.judge.clone(),
-            reward: self.recipe.reward.clone(),
-            purpose,
-        })
-    }
-
     /// A loop's error as the command's: a requested stop is no failure.
     fn classify<T>(&self, result: Result<T, train::TrainError>) -> Outcome<T> {
         match result {
@@ -90,7 +80,9 @@ impl Walk<'_> {
     }
 
     fn interrupted(&self) -> Failure {
-        Failure::Interrupted { run: self.run.path().to_owned() }
+        Failure::Interrupted {
+            run: self.run.path().to_owned(),
+        }
     }
 
     fn path(&self) -> &Path {

@@ -156,21 +156,48 @@ pub(crate) struct Sandbox {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { allow_weak_tier: false, python: None, wall_s: 10.0, cpu_s: 1.0, memory_mb: 256 }
+        Self {
+            allow_weak_tier: false,
+            python: None,
+            wall_s: 10.0,
+            cpu_s: 1.0,
+            memory_mb: 256,
+        }
     }
 }
 
 impl Recipe {
+    /// How fixed texts are said: whole.
+    pub(crate) fn scripted(&self) -> Sampling {
+        Sampling::greedy(self.critic.model.context)
+    }
+
     /// Checks what types cannot say, before anything is done.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         use anyhow::ensure;
-        self.rl.algorithm.check().map_err(|error| anyhow::anyhow!("rl.algorithm: {error}"))?;
-        self.rl.optimizer.check().map_err(|error| anyhow::anyhow!("rl.optimizer: {error}"))?;
-        let stages = self.sft.critic.iter().map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows));
-        let stages = stages
-            .chain(self.sft.reviser.iter().map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows)));
+        self.rl
+            .algorithm
+            .check()
+            .map_err(|error| anyhow::anyhow!("rl.algorithm: {error}"))?;
+        self.rl
+            .optimizer
+            .check()
+            .map_err(|error| anyhow::anyhow!("rl.optimizer: {error}"))?;
+        let stages = self
+            .sft
+            .critic
+            .iter()
+            .map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows));
+        let stages = stages.chain(
+            self.sft
+                .reviser
+                .iter()
+                .map(|stage| (&stage.optimizer, stage.rows, stage.batch_rows)),
+        );
         for (optimizer, rows, batch_rows) in stages {
-            optimizer.check().map_err(|error| anyhow::anyhow!("sft optimizer: {error}"))?;
+            optimizer
+                .check()
+                .map_err(|error| anyhow::anyhow!("sft optimizer: {error}"))?;
             ensure!(
                 batch_rows >= 1 && batch_rows <= rows,
                 "an sft stage has rows = {rows} and batch_rows = {batch_rows}; a batch needs at least one \
@@ -178,7 +205,10 @@ impl Recipe {
             );
         }
         ensure!(self.threads >= 1, "threads is 0; at least one is needed");
-        ensure!(self.tasks.train >= 1 && self.tasks.eval >= 1, "tasks.train and tasks.eval must be at least 1");
+        ensure!(
+            self.tasks.train >= 1 && self.tasks.eval >= 1,
+            "tasks.train and tasks.eval must be at least 1"
+        );
         ensure!(
             (0.0..=1.0).contains(&self.tasks.share_right),
             "tasks.share_right is {}; a share lies between 0 and 1",
@@ -223,8 +253,7 @@ impl Role {
 impl Model {
     /// The engine's configuration for a vocabulary; `stop` are the ids that end a turn.
     pub(crate) fn config(&self, vocabulary: usize, stop: &[u32]) -> ModelConfig {
-        let mut config =
-            ModelConfig::qwen2(vocabulary, self.hidden_size, self.layers, self.heads);
+        let mut config = ModelConfig::qwen2(vocabulary, self.hidden_size, self.layers, self.heads);
         config.intermediate_size = self.intermediate_size;
         config.n_kv_heads = self.kv_heads;
         config.context = self.context;

@@ -6,8 +6,6 @@ use chat::Chat;
 use critique::{CRITIC, Purpose, REVISER};
 use engine::{LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
-use policy::EnginePolicy;
-use record::WeightVersion;
 use rollout::{Roles, Runner};
 use train::{Reinforce, StepDone};
 
@@ -17,7 +15,7 @@ use crate::failure::{Classify, Outcome};
 const PHASE: &str = "rl";
 
 /// Checkpoint of the critic after reinforcement.
-pub(super) const CRITIC_RL: &str = "critic-rl";
+pub(crate) const CRITIC_RL: &str = "critic-rl";
 
 impl Walk<'_> {
     /// Trains the critic and returns its weights; the reviser and the reference stay as they are.
@@ -28,7 +26,8 @@ impl Walk<'_> {
         critic: &Arc<Model>,
         reviser: &Arc<Model>,
     ) -> Outcome<Arc<Model>> {
-        self.screen.headline("Reinforcement: GRPO on the critic, paid by the revision's tests");
+        self.screen
+            .headline("Reinforcement: GRPO on the critic, paid by the revision's tests");
         if self.replay.checkpoint(CRITIC_RL).is_some() {
             self.screen.say("  done before");
             return self.load_model(CRITIC_RL).map(Arc::new);
@@ -37,12 +36,12 @@ impl Walk<'_> {
         let options = LearnerOptions::default();
         let reference = Some(critic.clone());
         let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
-        let policy = Arc::new(self.policy(CRITIC, chat, critic.clone())?);
-        let frozen = Arc::new(self.policy(REVISER, chat, reviser.clone())?);
+        let policy = Arc::new(self.instruments.policy(CRITIC, chat, critic.clone())?);
+        let frozen = Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?);
         let roles = Roles::default()
             .bind(CRITIC, policy.clone(), self.recipe.critic.sampling())
             .bind(REVISER, frozen, self.recipe.reviser.sampling());
-        let study = self.study(Purpose::Training);
+        let study = self.instruments.study(self.recipe, Purpose::Training);
         let runner = Runner::new(study.clone(), roles, self.recipe.rollout.clone());
         let reinforce = Reinforce {
             phase: PHASE,
@@ -77,17 +76,6 @@ impl Walk<'_> {
         let model = trainer.publish().failed()?.weights;
         self.save_model(CRITIC_RL, chat, &model)?;
         Ok(model)
-    }
-
-    /// A policy of its own name on the shared sampler.
-    pub(super) fn policy(
-        &self,
-        name: &str,
-        chat: &Chat,
-        model: Arc<Model>,
-    ) -> Outcome<EnginePolicy> {
-        let sampler = self.instruments.sampler.clone();
-        EnginePolicy::new(sampler, name, chat.clone(), model, WeightVersion(0)).failed()
     }
 }
 

@@ -28,11 +28,7 @@ impl Walk<'_> {
     }
 
     /// The end of a supervised stage that an earlier process finished.
-    pub(super) fn load_stage(
-        &self,
-        phase: &str,
-        trainer: &mut EngineTrainer,
-    ) -> Outcome<()> {
+    pub(super) fn load_stage(&self, phase: &str, trainer: &mut EngineTrainer) -> Outcome<()> {
         if let Some(checkpoint) = self.replay.latest_checkpoint(phase) {
             let directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
             trainer.load(&directory).failed()?;

@@ -20,29 +20,46 @@ use super::{
 use crate::failure::{Classify, Outcome};
 
 /// Checkpoint of the critic before reinforcement.
-pub(super) const CRITIC_SFT: &str = "critic-sft";
+pub(crate) const CRITIC_SFT: &str = "critic-sft";
 /// Checkpoint of the frozen reviser.
-pub(super) const REVISER: &str = "reviser";
+pub(crate) const REVISER: &str = "reviser";
 
 impl Walk<'_> {
     pub(super) fn supervised_critic(&self, chat: &Chat) -> Outcome<Arc<Model>> {
-        self.screen.headline("Supervised: the critic learns to write critiques");
+        self.screen
+            .headline("Supervised: the critic learns to write critiques");
         let seed = self.seed().stream("critic", 0);
-        self.supervised(CRITIC_SFT, "critic", chat, &self.recipe.critic, seed, &self.recipe.sft.critic, {
-            |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows)
-        })
+        self.supervised(
+            CRITIC_SFT,
+            "critic",
+            chat,
+            &self.recipe.critic,
+            seed,
+            &self.recipe.sft.critic,
+            { |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows) },
+        )
     }
 
     pub(super) fn supervised_reviser(&self, chat: &Chat) -> Outcome<Arc<Model>> {
-        self.screen.headline("Supervised: the reviser learns to follow critiques to the letter");
+        self.screen
+            .headline("Supervised: the reviser learns to follow critiques to the letter");
         let seed = self.seed().stream("reviser", 0);
-        self.supervised(REVISER, "reviser", chat, &self.recipe.reviser, seed, &self.recipe.sft.reviser, {
-            |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows)
-        })
+        self.supervised(
+            REVISER,
+            "reviser",
+            chat,
+            &self.recipe.reviser,
+            seed,
+            &self.recipe.sft.reviser,
+            { |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows) },
+        )
     }
 
     /// All stages of a role, ending in the checkpoint `name`.
-    #[expect(clippy::too_many_arguments, reason = "one caller a role, each naming all of it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller a role, each naming all of it"
+    )]
     fn supervised<Mix>(
         &self,
         name: &str,
@@ -57,10 +74,21 @@ impl Walk<'_> {
             self.screen.say("  done before");
             return self.load_model(name).map(Arc::new);
         }
-        let config =
-            settings.model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
-        let mut model = Arc::new(Model::new(config, settings.model.initializer, seed.stream("weights", 0)).asked()?);
-        self.screen.say(format!("  {} parameters, from random weights", model.n_parameters()));
+        let config = settings
+            .model
+            .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
+        let mut model = Arc::new(
+            Model::new(
+                config,
+                settings.model.initializer,
+                seed.stream("weights", 0),
+            )
+            .asked()?,
+        );
+        self.screen.say(format!(
+            "  {} parameters, from random weights",
+            model.n_parameters()
+        ));
         for (index, stage) in stages.iter().enumerate() {
             let phase = format!("sft/{role}/{}", index + 1);
             let engine = &self.instruments.engine;
@@ -69,7 +97,9 @@ impl Walk<'_> {
                 self.load_stage(&phase, &mut trainer)?;
             } else {
                 let rows = rows_of(stage, index as u64)?;
-                self.phase(&phase, || self.stage(&phase, stage, &rows, &mut trainer, chat))?;
+                self.phase(&phase, || {
+                    self.stage(&phase, stage, &rows, &mut trainer, chat)
+                })?;
             }
             model = trainer.publish().failed()?.weights;
         }
@@ -85,7 +115,12 @@ impl Walk<'_> {
         trainer: &mut EngineTrainer,
         chat: &Chat,
     ) -> Outcome<u64> {
-        let supervised = Supervised { run: self.run, chat, replay: self.replay, stop: self.stop };
+        let supervised = Supervised {
+            run: self.run,
+            chat,
+            replay: self.replay,
+            stop: self.stop,
+        };
         let steps = (rows.len() / stage.batch_rows.max(1)) as u64;
         let work = self.screen.work(phase, steps);
         let settings = SupervisedStage {
@@ -101,8 +136,16 @@ impl Walk<'_> {
             let loss = done.metrics.get("sft/loss").copied().unwrap_or(0.0);
             let mean = smooth.map_or(loss, |mean: f64| 0.98 * mean + 0.02 * loss);
             smooth = Some(mean);
-            let speed = done.timings.get("perf/train_tokens_per_s").copied().unwrap_or(0.0);
-            let line = format!("step {}: loss {mean:.3}, {:.1}k tokens/s", done.step, speed / 1e3);
+            let speed = done
+                .timings
+                .get("perf/train_tokens_per_s")
+                .copied()
+                .unwrap_or(0.0);
+            let line = format!(
+                "step {}: loss {mean:.3}, {:.1}k tokens/s",
+                done.step,
+                speed / 1e3
+            );
             work.note(&line, done.step % (steps / 5).max(1) == 0);
         });
         self.classify(trained)?;
@@ -130,8 +173,14 @@ pub(crate) fn critic_rows(
     let rows = CriticRows::new(&drafts, &stage.mix, seed).asked()?;
     let example = |index| {
         let row = rows.row(index);
-        let task = Public { statement: row.statement, program: row.program };
-        Example { prompt: critique_prompt(&task), answer: row.critique }
+        let task = Public {
+            statement: row.statement,
+            program: row.program,
+        };
+        Example {
+            prompt: critique_prompt(&task),
+            answer: row.critique,
+        }
     };
     examples_to_rows(chat, (0..n as u64).map(example)).failed()
 }
@@ -149,8 +198,14 @@ pub(crate) fn reviser_rows(
     let rows = ReviserRows::new(&drafts, &stage.mix, seed).asked()?;
     let example = |index| {
         let row = rows.row(index);
-        let task = Public { statement: row.statement, program: row.program };
-        Example { prompt: revision_prompt(&task, &row.critique), answer: row.revision }
+        let task = Public {
+            statement: row.statement,
+            program: row.program,
+        };
+        Example {
+            prompt: revision_prompt(&task, &row.critique),
+            answer: row.revision,
+        }
     };
     examples_to_rows(chat, (0..n as u64).map(example)).failed()
 }

@@ -19,15 +19,26 @@ pub(crate) struct TaskSets {
 
 impl Walk<'_> {
     pub(super) fn tasks(&self) -> Outcome<TaskSets> {
-        self.screen.headline("Tasks: small Python functions with planted bugs");
+        self.screen
+            .headline("Tasks: small Python functions with planted bugs");
         self.phase("tasks", || {
             let tasks = &self.recipe.tasks;
-            self.make(Split::Train, tasks.train, tasks.train_file.as_deref(), TRAIN)?;
+            self.make(
+                Split::Train,
+                tasks.train,
+                tasks.train_file.as_deref(),
+                TRAIN,
+            )?;
             self.make(Split::HeldOut, tasks.eval, tasks.eval_file.as_deref(), EVAL)?;
-            self.run.note("sandbox/tier", self.instruments.sandbox.tier().to_string()).failed()?;
+            self.run
+                .note("sandbox/tier", self.instruments.sandbox.tier().to_string())
+                .failed()?;
             Ok(0)
         })?;
-        let sets = TaskSets { train: self.read(TRAIN)?, eval: self.read(EVAL)? };
+        let sets = TaskSets {
+            train: self.read(TRAIN)?,
+            eval: self.read(EVAL)?,
+        };
         self.screen.say(format!(
             "  {} to train on, {} held out, disjoint by function and by bug; sandbox tier {}",
             sets.train.len(),
@@ -52,7 +63,9 @@ impl Walk<'_> {
     }
 
     fn draw(&self, split: Split, n: usize) -> Outcome<Vec<Task>> {
-        let work = self.screen.work(&format!("{} tasks", split.name()), n as u64);
+        let work = self
+            .screen
+            .work(&format!("{} tasks", split.name()), n as u64);
         let share_right = self.recipe.tasks.share_right;
         let judge = &self.instruments.judge;
         let making = make_tasks(judge, self.seed(), split, n, share_right, |made| {
@@ -72,7 +85,9 @@ impl Walk<'_> {
             checked.kept,
             checked.harmless + checked.broken,
         ));
-        self.run.note(&format!("tasks/{}", split.name()), json!(checked)).failed()?;
+        self.run
+            .note(&format!("tasks/{}", split.name()), json!(checked))
+            .failed()?;
         Ok(made.into_iter().map(|made| made.task).collect())
     }
 

@@ -19,7 +19,9 @@ impl Walk<'_> {
             let chat = train_vocabulary(self.recipe)?;
             if self.run.replay().checkpoint(CHECKPOINT).is_none() {
                 let save = |directory: &std::path::Path| chat.save(directory);
-                self.run.checkpoint(CHECKPOINT, "tokenizer", 0, save).failed()?;
+                self.run
+                    .checkpoint(CHECKPOINT, "tokenizer", 0, save)
+                    .failed()?;
             }
             self.screen.say(format!(
                 "  tokenizer: byte-level BPE of {} entries, trained on {CORPUS_DRAFTS} drafts",

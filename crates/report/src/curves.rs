@@ -30,8 +30,8 @@ const PANELS: [Panel; 15] = [
         ],
     },
     Panel {
-        title: "pass@1, held out",
-        meaning: "tasks that the policy is not trained on",
+        title: "pass@1 while training",
+        meaning: "revisions of the step's own tasks that pass; initial: before revision",
         unit: Unit::Share,
         metrics: &[("*pass_at_1", "pass@1")],
     },

@@ -71,17 +71,14 @@ impl Played<'_> {
 }
 
 /// Critiques that tell nothing: the reviser may fix at most this share of wrong programs on them.
-const UNHELPFUL: [&str; 6] = [
-    "empty",
-    "malformed",
-    "truncated",
-    "no-op",
-    "absent-fragment",
-    "correct",
-];
+const UNHELPFUL: [&str; 5] = ["empty", "malformed", "truncated", "no-op", "correct"];
 const UNHELPFUL_LIMIT: f64 = 0.15;
 /// On the right critique it must fix at least this share.
+const RIGHT: &str = "good";
 const RIGHT_LIMIT: f64 = 0.85;
+/// Says what to write and misquotes what to replace: shown, without a limit, as following it is no
+/// leak.
+const MISQUOTED: &str = "absent-fragment";
 
 impl Walk<'_> {
     /// The reviser's gates, no critique, and the supervised critic.
@@ -150,14 +147,14 @@ impl Walk<'_> {
             .filter(|task| !task.facts.initially_right)
             .cloned()
             .collect();
-        let mut limits = BTreeMap::from([("good", json!({ "min": RIGHT_LIMIT }))]);
+        let mut limits = BTreeMap::from([(RIGHT, json!({ "min": RIGHT_LIMIT }))]);
         limits.extend(UNHELPFUL.map(|kind| (kind, json!({ "max": UNHELPFUL_LIMIT }))));
         if self.replay.note("gates/limits").is_none() {
             self.run.note("gates/limits", &limits).failed()?;
             self.run.note("gates/about", ABOUT_GATES).failed()?;
         }
         let reviser = Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?);
-        for kind in limits.keys() {
+        for kind in limits.into_keys().chain([MISQUOTED]) {
             let texts: BTreeMap<TaskId, String> = wrong
                 .iter()
                 .filter_map(|task| Some((task.id.clone(), task.probe(kind)?.to_owned())))
@@ -238,7 +235,8 @@ impl Walk<'_> {
 
 const ABOUT_GATES: &str = "The share of wrong programs that the frozen reviser fixes when it is given a \
 fixed critique. It must follow the critique and know nothing better: on critiques that tell nothing \
-it may fix few, on the right critique it must fix most. Only then is a pass the critic's doing.";
+it may fix few, on the right critique it must fix most. Only then is a pass the critic's doing. The \
+absent-fragment critique names the right replacement and misquotes what it replaces.";
 
 /// An evaluation in one line.
 pub(crate) fn line(evaluated: &Evaluated) -> String {

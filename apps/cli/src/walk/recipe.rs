@@ -122,9 +122,6 @@ pub(crate) struct Stage<Mix> {
     pub(crate) rows: usize,
     /// Rows of one optimizer step.
     pub(crate) batch_rows: usize,
-    /// Weight of the loss on the prompt's tokens; the response's have weight 1.
-    #[serde(default)]
-    pub(crate) prompt_loss: f64,
     pub(crate) optimizer: OptimizerConfig,
     pub(crate) mix: Mix,
 }

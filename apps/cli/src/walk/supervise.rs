@@ -36,7 +36,7 @@ impl Walk<'_> {
             &self.recipe.critic,
             seed,
             &self.recipe.sft.critic,
-            { |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows) },
+            |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows),
         )
     }
 
@@ -51,7 +51,7 @@ impl Walk<'_> {
             &self.recipe.reviser,
             seed,
             &self.recipe.sft.reviser,
-            { |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows) },
+            |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows),
         )
     }
 

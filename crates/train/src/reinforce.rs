@@ -6,7 +6,7 @@ use chat::Chat;
 use journal::{Metrics, Replay, RunDir, Step};
 use learn::{AlgorithmConfig, Loss, OptimizerConfig, Published, Trainer, batch_of_groups, metrics};
 use record::{Group, Seed};
-use rollout::{Progress, Runner, Study};
+use rollout::{Progress, Runner, Study, Tally};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
@@ -198,6 +198,7 @@ impl<S: Study> Reinforce<'_, S> {
         let algorithm = &self.config.algorithm;
         let (mut batch, stats) = batch_of_groups(groups, self.role, algorithm)?;
         let mut measured: Metrics = metrics::groups(groups, self.role, &stats);
+        measured.insert("rollout/retries".to_owned(), Tally::of(groups).retries as f64);
         if algorithm.needs_reference() {
             trainer.score_reference(&mut batch)?;
         }

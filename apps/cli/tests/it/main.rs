@@ -1,0 +1,15 @@
+//! The binary from outside: real processes, real files, real programs in the jail.
+
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "these tests start the binary that they test")]
+
+mod bad_input;
+mod damage;
+mod determinism;
+mod etude;
+mod interrupts;
+mod logprobs;
+mod processes;
+mod resume;
+mod runs;
+mod sandbox_faults;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use journal::{Replay, RunDir, RunStarted};
 use recipe::Resolved;
+use tokio::signal::unix::{SignalKind, signal};
 use train::Stop;
 
 use crate::{
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
     };
     let instruments = Instruments::start(&recipe)?;
     let stop = Stop::default();
-    stop_on_ctrl_c(&instruments, &stop, screen);
+    stop_on_request(&instruments, &stop, screen)?;
     let walk = Walk {
         recipe: &recipe,
         run: &run,
@@ -65,9 +66,16 @@ fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)>
     let (run, replay) = RunDir::open(directory).asked()?;
     let text = run.recipe().asked()?;
     let origin = directory.join("recipe.toml").display().to_string();
-    let recipe = recipe::resolve::<Recipe>(&text, &origin, &[])
-        .asked()?
-        .value;
+    let Resolved { value, hash, .. } = recipe::resolve::<Recipe>(&text, &origin, &[]).asked()?;
+    if let Some(started) = replay.started()
+        && started.recipe_hash != hash
+    {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "{origin} was changed since the run began: its hash is {hash}, but the journal's is {}; \
+             restore it, or begin another run with the changed recipe",
+            started.recipe_hash
+        )));
+    }
     let steps = replay.last_step("rl").map_or(0, |step| step.step);
     screen.say(format!(
         "{}: going on; {} reinforcement steps are committed",
@@ -82,7 +90,7 @@ fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)>
             replay.recovered.leftovers.len()
         ));
     }
-    Ok((recipe, run, replay))
+    Ok((value, run, replay))
 }
 
 /// `runs/<name>`, or with the first number behind it that is free.
@@ -97,17 +105,29 @@ fn free_directory(name: &str) -> PathBuf {
         .unwrap_or(first)
 }
 
-/// The first Ctrl-C asks the loops to stop where nothing is lost; the second ends the process.
-fn stop_on_ctrl_c(instruments: &Instruments, stop: &Stop, screen: Screen) {
+/// The first Ctrl-C, or request to terminate, asks the loops to stop where nothing is lost; the
+/// second ends the process.
+fn stop_on_request(instruments: &Instruments, stop: &Stop, screen: Screen) -> Outcome<()> {
+    // The handlers stand when this returns, so no signal of a started run goes unheard.
+    let _runtime = instruments.runtime.enter();
+    let mut interrupts = signal(SignalKind::interrupt()).failed()?;
+    let mut terminations = signal(SignalKind::terminate()).failed()?;
     let stop = stop.clone();
     instruments.runtime.spawn(async move {
-        if tokio::signal::ctrl_c().await.is_err() {
+        let mut asked = async || {
+            tokio::select! {
+                heard = interrupts.recv() => heard,
+                heard = terminations.recv() => heard,
+            }
+        };
+        if asked().await.is_none() {
             return;
         }
         screen.say("\nstopping at the next safe point; Ctrl-C again ends at once");
         stop.request();
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if asked().await.is_some() {
             std::process::exit(130);
         }
     });
+    Ok(())
 }

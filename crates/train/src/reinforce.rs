@@ -135,7 +135,8 @@ impl<S: Study> Reinforce<'_, S> {
             on_step(StepDone {
                 step,
                 steps: self.config.steps,
-                metrics: &done.metrics,
+                // Those of playing were measured when the step was committed.
+                metrics: before.map_or(&done.metrics, |before| &before.metrics),
                 timings: &done.timings,
                 replayed: before.is_some(),
             });

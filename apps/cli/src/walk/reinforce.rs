@@ -72,7 +72,9 @@ impl Walk<'_> {
             work.done(format!("{} steps", self.recipe.rl.steps));
             Ok(0)
         })?;
-        self.load_stage(PHASE, &mut trainer)?;
+        if self.replay.phase_ended(PHASE).is_some() {
+            self.load_stage(PHASE, &mut trainer)?;
+        }
         let model = trainer.publish().failed()?.weights;
         self.save_model(CRITIC_RL, chat, &model)?;
         Ok(model)

@@ -19,7 +19,7 @@ use crate::{
     walk::{
         recipe::{Recipe, Role},
         supervise::{critic_rows, reviser_rows},
-        tasks::read_tasks,
+        tasks::check_task_files,
         vocabulary::train_vocabulary,
     },
 };
@@ -68,14 +68,7 @@ pub(crate) fn run(args: &PlanArgs, _screen: Screen) -> Outcome<()> {
         ..
     } = recipe::load::<Recipe>(&args.recipe, &args.set).asked()?;
     recipe.check().asked()?;
-    for (file, n) in [
-        (&recipe.tasks.train_file, recipe.tasks.train),
-        (&recipe.tasks.eval_file, recipe.tasks.eval),
-    ] {
-        if let Some(path) = file {
-            read_tasks(path, n)?;
-        }
-    }
+    check_task_files(&recipe)?;
     let plan = Plan::of(&recipe, &args.recipe.display().to_string(), hash)?;
     if args.json {
         print_json(&plan)

@@ -11,6 +11,9 @@ use crate::{
     screen::Screen,
 };
 
+/// Tasks whose critiques are printed at the end of a run.
+const SHOWN_CRITIQUES: usize = 2;
+
 pub(crate) fn run(args: &ReportArgs, screen: Screen) -> Outcome<()> {
     if let [directory] = args.runs.as_slice() {
         report::write(directory).asked()?;
@@ -39,6 +42,10 @@ pub(crate) fn print_result(directory: &Path, json: bool, screen: Screen) -> Outc
     let view = RunView::load(directory).asked()?;
     screen.say("");
     print_text(&report::summary_text(&view))?;
+    let critiques = report::critiques_text(&view, SHOWN_CRITIQUES);
+    if !critiques.is_empty() {
+        print_text(&format!("\n{critiques}"))?;
+    }
     screen.say(format!(
         "report: {}",
         directory.join("report.html").display()

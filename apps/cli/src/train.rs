@@ -13,7 +13,7 @@ use crate::{
     machine,
     report::print_result,
     screen::Screen,
-    walk::{Instruments, Walk, recipe::Recipe},
+    walk::{Instruments, Walk, recipe::Recipe, tasks::check_task_files},
 };
 
 pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
 fn begin(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
     let Resolved { value, text, hash } = recipe::load::<Recipe>(path, &args.set).asked()?;
     value.check().asked()?;
+    check_task_files(&value)?;
     let directory = match &args.run {
         Some(directory) => directory.clone(),
         None => free_directory(&value.name),

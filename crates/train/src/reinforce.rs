@@ -199,7 +199,10 @@ impl<S: Study> Reinforce<'_, S> {
         let algorithm = &self.config.algorithm;
         let (mut batch, stats) = batch_of_groups(groups, self.role, algorithm)?;
         let mut measured: Metrics = metrics::groups(groups, self.role, &stats);
-        measured.insert("rollout/retries".to_owned(), Tally::of(groups).retries as f64);
+        measured.insert(
+            "rollout/retries".to_owned(),
+            Tally::of(groups).retries as f64,
+        );
         if algorithm.needs_reference() {
             trainer.score_reference(&mut batch)?;
         }

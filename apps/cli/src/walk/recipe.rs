@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use chat::Chat;
 use critique::{
     RewardConfig,
-    tiny::{CriticMix, ReviserMix},
+    tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
 use engine::{Initializer, ModelConfig};
 use learn::OptimizerConfig;
-use record::Sampling;
+use record::{Sampling, Seed};
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
@@ -218,8 +219,22 @@ impl Recipe {
              to be compared with"
         );
         ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
+        let smallest = 256 + Chat::builtin_special_tokens().len();
+        ensure!(
+            self.tokenizer.vocabulary >= smallest,
+            "tokenizer.vocabulary is {}; the bytes and the special tokens alone are {smallest}",
+            self.tokenizer.vocabulary
+        );
+        self.check_mixes()?;
+        self.check_budgets()?;
         for (role, settings) in [("critic", &self.critic), ("reviser", &self.reviser)] {
             let model = &settings.model;
+            ensure!(
+                model.heads >= 1 && model.hidden_size.is_multiple_of(model.heads),
+                "{role}.model: heads = {} do not divide hidden_size = {}",
+                model.heads,
+                model.hidden_size
+            );
             model
                 .config(self.tokenizer.vocabulary, &[])
                 .check()
@@ -236,6 +251,56 @@ impl Recipe {
                 settings.temperature
             );
         }
+        Ok(())
+    }
+
+    /// Every mix must have something to draw.
+    fn check_mixes(&self) -> anyhow::Result<()> {
+        let seed = Seed(self.seed);
+        let draft = [tiny::draft(seed, Split::Train, 0, self.tasks.share_right)];
+        for (index, stage) in self.sft.critic.iter().enumerate() {
+            CriticRows::new(&draft, &stage.mix, seed).map_err(|error| {
+                anyhow::anyhow!("mix of sft.critic stage {}: {error}", index + 1)
+            })?;
+        }
+        for (index, stage) in self.sft.reviser.iter().enumerate() {
+            ReviserRows::new(&draft, &stage.mix, seed).map_err(|error| {
+                anyhow::anyhow!("mix of sft.reviser stage {}: {error}", index + 1)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Nothing can be played or judged in no time or no memory.
+    fn check_budgets(&self) -> anyhow::Result<()> {
+        use anyhow::ensure;
+        let seconds = [
+            ("sandbox.wall_s", self.sandbox.wall_s),
+            ("sandbox.cpu_s", self.sandbox.cpu_s),
+            ("rollout.deadline_s", self.rollout.deadline_s),
+        ];
+        for (key, value) in seconds {
+            // A day is longer than anything here may take, and any machine can count it.
+            ensure!(
+                value > 0.0 && value <= 86_400.0,
+                "{key} is {value}; it must be more than 0 s and at most a day"
+            );
+        }
+        ensure!(
+            (16..=1 << 20).contains(&self.sandbox.memory_mb),
+            "sandbox.memory_mb is {}; an interpreter needs at least 16",
+            self.sandbox.memory_mb
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.rollout.max_fault_share),
+            "rollout.max_fault_share is {}; a share lies between 0 and 1",
+            self.rollout.max_fault_share
+        );
+        ensure!(
+            self.rollout.concurrency >= 1,
+            "rollout.concurrency is 0; at least one is needed"
+        );
+        ensure!(self.rl.steps >= 1, "rl.steps is 0; at least one is needed");
         Ok(())
     }
 }

@@ -146,7 +146,7 @@ impl Walk<'_> {
                 done.step,
                 speed / 1e3
             );
-            work.note(&line, done.step % (steps / 5).max(1) == 0);
+            work.note(&line, done.step.is_multiple_of((steps / 5).max(1)));
         });
         self.classify(trained)?;
         let tokens: usize = rows.iter().map(|row| row.tokens.len()).sum();

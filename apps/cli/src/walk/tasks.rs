@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use critique::{Task, make_tasks, tiny::Split};
 use serde_json::json;
 
-use super::Walk;
+use super::{Walk, recipe::Recipe};
 use crate::failure::{Classify, Failure, Outcome};
 
 const TRAIN: &str = "train.jsonl";
@@ -96,6 +96,20 @@ impl Walk<'_> {
         let tasks: Vec<Task> = dataset::read_jsonl(&path).failed()?;
         Ok(tasks.into_iter().map(Arc::new).collect())
     }
+}
+
+/// Reads the files that a recipe names, so that a bad one is refused before anything is done.
+pub(crate) fn check_task_files(recipe: &Recipe) -> Outcome<()> {
+    let tasks = &recipe.tasks;
+    for (file, n) in [
+        (&tasks.train_file, tasks.train),
+        (&tasks.eval_file, tasks.eval),
+    ] {
+        if let Some(path) = file {
+            read_tasks(path, n)?;
+        }
+    }
+    Ok(())
 }
 
 /// The first `n` tasks of a file that the user named.

@@ -14,11 +14,20 @@ use crate::{
 /// The files of a run that an attempt to go on with it may not touch.
 fn kept(run: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let kept = |path: &Path| {
-        ["checkpoints", "episodes", "tasks", "recipe.toml", "recipe.hash"]
-            .iter()
-            .any(|name| path.starts_with(name))
+        [
+            "checkpoints",
+            "episodes",
+            "tasks",
+            "recipe.toml",
+            "recipe.hash",
+        ]
+        .iter()
+        .any(|name| path.starts_with(name))
     };
-    contents(run).into_iter().filter(|(path, _)| kept(path)).collect()
+    contents(run)
+        .into_iter()
+        .filter(|(path, _)| kept(path))
+        .collect()
 }
 
 #[test]
@@ -59,13 +68,22 @@ fn damaged_episodes_of_a_committed_step_are_named() {
     assert!(wait_while_running(&mut child, || last_step(&run, RL) >= 2));
     child.kill().unwrap();
     child.wait().unwrap();
-    let episodes = RunReader::open(&run).unwrap().replay().last_step(RL).unwrap().episodes.clone();
+    let episodes = RunReader::open(&run)
+        .unwrap()
+        .replay()
+        .last_step(RL)
+        .unwrap()
+        .episodes
+        .clone();
     let file = run.join(episodes.unwrap().file);
     let mut bytes = fs::read(&file).unwrap();
     bytes[40] ^= 4;
     fs::write(&file, bytes).unwrap();
     let output = resume_to_end(directory.path(), &run);
-    assert_eq!(complaint(&output, 1, &["episodes/rl/", "digest", "restore"]), None);
+    assert_eq!(
+        complaint(&output, 1, &["episodes/rl/", "digest", "restore"]),
+        None
+    );
 }
 
 #[test]
@@ -80,7 +98,10 @@ fn a_damaged_journal_is_refused_as_it_is() {
     fs::write(&file, bytes).unwrap();
     let before = contents(&run);
     let output = resume_to_end(directory.path(), &run);
-    assert_eq!(complaint(&output, 2, &["journal.log", "damaged", "byte"]), None);
+    assert_eq!(
+        complaint(&output, 2, &["journal.log", "damaged", "byte"]),
+        None
+    );
     assert!(contents(&run) == before, "something was overwritten");
 }
 
@@ -92,7 +113,11 @@ fn a_recipe_changed_behind_the_run_is_refused() {
     supervised_copy(&run);
     let recipe = run.join("recipe.toml");
     let text = fs::read_to_string(&recipe).unwrap();
-    fs::write(&recipe, text.replace("hidden_size = 64", "hidden_size = 32")).unwrap();
+    fs::write(
+        &recipe,
+        text.replace("hidden_size = 64", "hidden_size = 32"),
+    )
+    .unwrap();
     let before = kept(&run);
     let output = resume_to_end(directory.path(), &run);
     assert_eq!(complaint(&output, 2, &["recipe.toml", "changed"]), None);
@@ -107,9 +132,20 @@ fn a_run_that_is_being_written_is_left_alone() {
     let mut first = resume(directory.path(), &run);
     assert!(wait_while_running(&mut first, || last_step(&run, RL) >= 1));
     let second = resume_to_end(directory.path(), &run);
-    assert_eq!(complaint(&second, 2, &["another process"]), None, "{}", stderr(&second));
-    assert!(first.wait().unwrap().success(), "the second process disturbed the first");
-    let (here, there) = (RunReader::open(&run).unwrap(), RunReader::open(uninterrupted()).unwrap());
+    assert_eq!(
+        complaint(&second, 2, &["another process"]),
+        None,
+        "{}",
+        stderr(&second)
+    );
+    assert!(
+        first.wait().unwrap().success(),
+        "the second process disturbed the first"
+    );
+    let (here, there) = (
+        RunReader::open(&run).unwrap(),
+        RunReader::open(uninterrupted()).unwrap(),
+    );
     assert_eq!(
         here.replay().metrics_without_timings(),
         there.replay().metrics_without_timings()
@@ -123,8 +159,14 @@ fn an_ended_run_is_not_begun_again() {
     copy(uninterrupted(), &run);
     let before = contents(&run);
     let mut command = crate::etude::etude(directory.path(), ["train"]);
-    command.arg(crate::etude::learning_recipe()).arg("--run").arg(&run);
+    command
+        .arg(crate::etude::learning_recipe())
+        .arg("--run")
+        .arg(&run);
     let output = command.output().unwrap();
-    assert_eq!(complaint(&output, 2, &["already holds a run", "--resume"]), None);
+    assert_eq!(
+        complaint(&output, 2, &["already holds a run", "--resume"]),
+        None
+    );
     assert!(contents(&run) == before, "something was overwritten");
 }

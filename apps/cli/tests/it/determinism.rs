@@ -22,8 +22,15 @@ const SMALLER: [&str; 5] = [
 fn threads_and_concurrency_change_nothing_and_the_seed_does() {
     let directory = TempDir::new().unwrap();
     let first = train(directory.path(), "one-thread", &["threads=1"]);
-    assert!(series(&first, "actor/grad_norm").iter().any(|norm| *norm > 0.0));
-    assert!(final_weights(&first) != weights(&first, "critic-sft"), "nothing was learnt");
+    assert!(
+        series(&first, "actor/grad_norm")
+            .iter()
+            .any(|norm| *norm > 0.0)
+    );
+    assert!(
+        final_weights(&first) != weights(&first, "critic-sft"),
+        "nothing was learnt"
+    );
 
     let others: [(&str, &[&str]); 3] = [
         ("two-threads", &["threads=2", "rollout.concurrency=512"]),
@@ -46,7 +53,8 @@ fn threads_and_concurrency_change_nothing_and_the_seed_does() {
     let reseeded = train(directory.path(), "reseeded", &["threads=2", "seed=1"]);
     assert!(final_weights(&reseeded) != final_weights(&first));
     assert!(
-        committed(&reseeded).metrics_without_timings() != committed(&first).metrics_without_timings()
+        committed(&reseeded).metrics_without_timings()
+            != committed(&first).metrics_without_timings()
     );
 }
 

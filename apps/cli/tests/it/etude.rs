@@ -43,18 +43,35 @@ pub(crate) fn etude<S: AsRef<OsStr>>(
 
 /// Starts `etude train --resume RUN`.
 pub(crate) fn resume(scratch: &Path, run: &Path) -> Child {
-    let mut command = etude(scratch, ["train".as_ref(), "--resume".as_ref(), run.as_os_str()]);
+    let mut command = etude(
+        scratch,
+        ["train".as_ref(), "--resume".as_ref(), run.as_os_str()],
+    );
     // Nobody reads while the tests watch the run, so a full pipe must not hold it up.
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// Resumes `run` and lets it end.
 pub(crate) fn resume_to_end(scratch: &Path, run: &Path) -> Output {
-    etude(scratch, ["train".as_ref(), "--resume".as_ref(), run.as_os_str()]).output().unwrap()
+    etude(
+        scratch,
+        ["train".as_ref(), "--resume".as_ref(), run.as_os_str()],
+    )
+    .output()
+    .unwrap()
 }
 
 pub(crate) fn assert_success(output: &Output) {
-    assert!(output.status.success(), "{}: {}", output.status, stderr(output));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        output.status,
+        stderr(output)
+    );
 }
 
 pub(crate) fn stderr(output: &Output) -> String {
@@ -63,7 +80,9 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// What the run at `path` has committed; empty before the run is there.
 pub(crate) fn committed(path: &Path) -> Replay {
-    RunReader::open(path).map(|reader| reader.replay().clone()).unwrap_or_default()
+    RunReader::open(path)
+        .map(|reader| reader.replay().clone())
+        .unwrap_or_default()
 }
 
 /// The last committed step of a phase, 0 before the first.

@@ -27,7 +27,12 @@ fn interrupted_in_every_phase_a_run_ends_as_if_it_had_not_been() {
         command.args(["--run".as_ref(), run.as_os_str()]);
         command
     };
-    let go_on = || etude(&scratch, ["train".as_ref(), "--resume".as_ref(), run.as_os_str()]);
+    let go_on = || {
+        etude(
+            &scratch,
+            ["train".as_ref(), "--resume".as_ref(), run.as_os_str()],
+        )
+    };
 
     let output = interrupt(begin(), "INT", &run, "sft/critic/1", 70);
     assert_stopped(&output, &run);
@@ -53,14 +58,22 @@ fn interrupted_in_every_phase_a_run_ends_as_if_it_had_not_been() {
     );
     assert!(final_weights(&run) == final_weights(expected));
     assert_eq!(files(&run), files(expected));
-    assert_eq!(files(&scratch), Vec::<std::path::PathBuf>::new(), "temporary files are left");
+    assert_eq!(
+        files(&scratch),
+        Vec::<std::path::PathBuf>::new(),
+        "temporary files are left"
+    );
 }
 
 /// Starts `command` and sends a signal once a phase has committed `step` steps.
 fn interrupt(mut command: Command, name: &str, run: &Path, phase: &str, step: u64) -> Output {
     let mut child: Child = command.spawn().unwrap();
     let reached = wait_while_running(&mut child, || last_step(run, phase) >= step);
-    assert!(reached, "the run ended before step {step} of {phase}: {:?}", child.wait_with_output());
+    assert!(
+        reached,
+        "the run ended before step {step} of {phase}: {:?}",
+        child.wait_with_output()
+    );
     let children = descendants(child.id());
     assert!(!children.is_empty(), "the sandbox has no process");
     signal(name, child.id());

@@ -25,7 +25,10 @@ fn a_fresh_scoring_pass_gives_the_recorded_log_probs() {
     let run = uninterrupted();
     let replay = committed(run);
     let mut scored = vec![("critic-sft".to_owned(), 1)];
-    let of_phase = replay.checkpoints().into_iter().filter(|checkpoint| checkpoint.phase == RL);
+    let of_phase = replay
+        .checkpoints()
+        .into_iter()
+        .filter(|checkpoint| checkpoint.phase == RL);
     scored.extend(of_phase.map(|checkpoint| (checkpoint.name.clone(), checkpoint.step + 1)));
     let last = replay.last_step(RL).unwrap().step;
     scored.retain(|(_, step)| *step <= last);
@@ -34,16 +37,25 @@ fn a_fresh_scoring_pass_gives_the_recorded_log_probs() {
     for (checkpoint, step) in &scored {
         largest.push(gap_of_step(run, checkpoint, *step));
     }
-    assert!(largest.iter().all(|gap| *gap < TOLERANCE), "{scored:?}: {largest:?}");
+    assert!(
+        largest.iter().all(|gap| *gap < TOLERANCE),
+        "{scored:?}: {largest:?}"
+    );
 
     let wrong = gap_of_step(run, "critic-sft", last);
-    assert!(wrong > TOLERANCE, "other weights give the same log-probs, so this test sees nothing");
+    assert!(
+        wrong > TOLERANCE,
+        "other weights give the same log-probs, so this test sees nothing"
+    );
 }
 
 /// The largest difference over the critic's tokens of a step between what was recorded and what the
 /// weights of a checkpoint say.
 fn gap_of_step(run: &Path, checkpoint: &str, step: u64) -> f64 {
-    let directory = RunReader::open(run).unwrap().checkpoint_path(checkpoint).unwrap();
+    let directory = RunReader::open(run)
+        .unwrap()
+        .checkpoint_path(checkpoint)
+        .unwrap();
     let model = Model::load(&directory).unwrap();
     let replay = committed(run);
     let step = replay.steps(RL).find(|one| one.step == step).unwrap();
@@ -54,16 +66,26 @@ fn gap_of_step(run: &Path, checkpoint: &str, step: u64) -> f64 {
         .filter(|call| call.role == "critic")
         .map(|call| call.completion)
         .collect();
-    assert!(completions.iter().any(|completion| completion.stop == StopReason::Stop));
+    assert!(
+        completions
+            .iter()
+            .any(|completion| completion.stop == StopReason::Stop)
+    );
     let rows: Vec<(Vec<u32>, Vec<bool>)> = completions
         .iter()
-        .map(|Completion { prompt, response, .. }| {
-            let mask = [vec![false; prompt.len()], vec![true; response.len()]].concat();
-            ([prompt.as_slice(), response].concat(), mask)
-        })
+        .map(
+            |Completion {
+                 prompt, response, ..
+             }| {
+                let mask = [vec![false; prompt.len()], vec![true; response.len()]].concat();
+                ([prompt.as_slice(), response].concat(), mask)
+            },
+        )
         .collect();
-    let rows: Vec<TrainRow<'_>> =
-        rows.iter().map(|(tokens, mask)| TrainRow { tokens, mask }).collect();
+    let rows: Vec<TrainRow<'_>> = rows
+        .iter()
+        .map(|(tokens, mask)| TrainRow { tokens, mask })
+        .collect();
     let scores = Engine::new(2).unwrap().score(&model, &rows).unwrap();
     let mut largest = 0.0_f64;
     for (completion, scores) in completions.iter().zip(&scores) {

@@ -1,7 +1,10 @@
 //! The binary from outside: real processes, real files, real programs in the jail.
 
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
-#![allow(clippy::disallowed_methods, reason = "these tests start the binary that they test")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests start the binary that they test"
+)]
 
 mod bad_input;
 mod damage;

@@ -15,7 +15,9 @@ pub(crate) struct Process {
 
 /// Sends a signal by its name, `INT` for example. The process may be gone already.
 pub(crate) fn signal(name: &str, id: u32) {
-    let status = Command::new("sh").args(["-c", &format!("kill -{name} {id} 2>&-")]).status();
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {id} 2>&-")])
+        .status();
     assert!(status.is_ok(), "`sh` is there");
 }
 
@@ -45,9 +47,13 @@ pub(crate) fn supervisor_of(etude: u32) -> Option<Process> {
 /// Waits until all of these have ended, however long the machine takes.
 pub(crate) fn assert_all_end(processes: &BTreeSet<Process>) {
     wait_until("the children of an ended process have ended too", || {
-        let all: BTreeSet<(u32, u64)> =
-            all().into_iter().map(|process| (process.id, process.started)).collect();
-        processes.iter().all(|process| !all.contains(&(process.id, process.started)))
+        let all: BTreeSet<(u32, u64)> = all()
+            .into_iter()
+            .map(|process| (process.id, process.started))
+            .collect();
+        processes
+            .iter()
+            .all(|process| !all.contains(&(process.id, process.started)))
     });
 }
 
@@ -65,5 +71,9 @@ fn read(id: u32) -> Option<Process> {
     if matches!(fields[0], "Z" | "X") {
         return None;
     }
-    Some(Process { id, parent: fields[1].parse().ok()?, started: fields[19].parse().ok()? })
+    Some(Process {
+        id,
+        parent: fields[1].parse().ok()?,
+        started: fields[19].parse().ok()?,
+    })
 }

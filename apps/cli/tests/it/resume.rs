@@ -10,9 +10,7 @@ use tempfile::TempDir;
 use crate::{
     etude::{assert_success, committed, last_step, resume, resume_to_end, wait_while_running},
     processes::{assert_all_end, descendants},
-    runs::{
-        RL, files, final_weights, played, series, supervised_copy, uninterrupted, weights,
-    },
+    runs::{RL, files, final_weights, played, series, supervised_copy, uninterrupted, weights},
 };
 
 const KILLS: u64 = 20;
@@ -44,44 +42,96 @@ fn twenty_kills_change_nothing() {
         });
         sleep(Duration::from_micros(luck.stream("pause", 0).0 % 120_000));
         let children = descendants(child.id());
-        assert!(reached && child.try_wait().unwrap().is_none(), "kill {kill} came after the end");
+        assert!(
+            reached && child.try_wait().unwrap().is_none(),
+            "kill {kill} came after the end"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         assert_all_end(&children);
-        assert!(!committed(&run).finished(), "kill {kill} came after the end");
+        assert!(
+            !committed(&run).finished(),
+            "kill {kill} came after the end"
+        );
         inside += usize::from(n_resumed(&run) > resumed_before);
     }
-    assert!(inside >= KILLS_INSIDE, "only {inside} of {KILLS} kills hit a process inside the run");
+    assert!(
+        inside >= KILLS_INSIDE,
+        "only {inside} of {KILLS} kills hit a process inside the run"
+    );
     assert_success(&resume_to_end(&scratch, &run));
 
     let expected = uninterrupted();
     assert_the_recipe_learns(expected);
     let (here, there) = (committed(&run), committed(expected));
     assert!(here.finished());
-    assert_eq!(here.metrics_without_timings(), there.metrics_without_timings());
-    assert_eq!(here.evaluation("rl").unwrap().metrics, there.evaluation("rl").unwrap().metrics);
-    assert!(final_weights(&run) == final_weights(expected), "the final weights differ");
+    assert_eq!(
+        here.metrics_without_timings(),
+        there.metrics_without_timings()
+    );
+    assert_eq!(
+        here.evaluation("rl").unwrap().metrics,
+        there.evaluation("rl").unwrap().metrics
+    );
+    assert!(
+        final_weights(&run) == final_weights(expected),
+        "the final weights differ"
+    );
     assert!(played(&run) == played(expected), "the episodes differ");
     assert_every_step_and_member_once(&run);
-    assert_eq!(files(&run), files(expected), "a file too many or too few in the run");
-    assert_eq!(files(&scratch), Vec::<std::path::PathBuf>::new(), "temporary files are left");
+    assert_eq!(
+        files(&run),
+        files(expected),
+        "a file too many or too few in the run"
+    );
+    assert_eq!(
+        files(&scratch),
+        Vec::<std::path::PathBuf>::new(),
+        "temporary files are left"
+    );
 }
 
 fn n_resumed(run: &std::path::Path) -> usize {
     let is_resumed = |entry: &Entry| matches!(entry, Entry::Resumed(_));
-    committed(run).entries.iter().filter(|stamped| is_resumed(&stamped.entry)).count()
+    committed(run)
+        .entries
+        .iter()
+        .filter(|stamped| is_resumed(&stamped.entry))
+        .count()
 }
 
 /// Otherwise equal weights and metrics would say nothing.
 fn assert_the_recipe_learns(run: &std::path::Path) {
     let n_steps = series(run, "actor/lr").len();
-    let learnt = series(run, "actor/grad_norm").iter().filter(|norm| **norm > 0.0).count();
-    let mixed = series(run, "rollout/zero_variance_share").iter().filter(|share| **share < 1.0).count();
-    assert!(learnt * 2 > n_steps, "only {learnt} of {n_steps} steps have a gradient");
-    assert!(mixed * 2 > n_steps, "only {mixed} of {n_steps} steps have rewards that vary in a group");
-    assert!(series(run, "critic/advantages/max").iter().any(|advantage| *advantage > 0.0));
-    assert!(final_weights(run) != weights(run, "critic-sft"), "the weights have not moved");
-    assert!(series(run, "cache/hits").iter().any(|hits| *hits > 0.0), "the cache is never hit");
+    let learnt = series(run, "actor/grad_norm")
+        .iter()
+        .filter(|norm| **norm > 0.0)
+        .count();
+    let mixed = series(run, "rollout/zero_variance_share")
+        .iter()
+        .filter(|share| **share < 1.0)
+        .count();
+    assert!(
+        learnt * 2 > n_steps,
+        "only {learnt} of {n_steps} steps have a gradient"
+    );
+    assert!(
+        mixed * 2 > n_steps,
+        "only {mixed} of {n_steps} steps have rewards that vary in a group"
+    );
+    assert!(
+        series(run, "critic/advantages/max")
+            .iter()
+            .any(|advantage| *advantage > 0.0)
+    );
+    assert!(
+        final_weights(run) != weights(run, "critic-sft"),
+        "the weights have not moved"
+    );
+    assert!(
+        series(run, "cache/hits").iter().any(|hits| *hits > 0.0),
+        "the cache is never hit"
+    );
 }
 
 fn assert_every_step_and_member_once(run: &std::path::Path) {
@@ -92,5 +142,9 @@ fn assert_every_step_and_member_once(run: &std::path::Path) {
     let distinct: BTreeSet<_> = ids.iter().copied().collect();
     assert_eq!(ids.len(), distinct.len(), "an episode is there twice");
     assert_eq!(ids.len(), steps.len() * 6 * 4, "an episode is missing");
-    assert_eq!(ids, distinct.into_iter().collect::<Vec<_>>(), "episodes are out of order");
+    assert_eq!(
+        ids,
+        distinct.into_iter().collect::<Vec<_>>(),
+        "episodes are out of order"
+    );
 }

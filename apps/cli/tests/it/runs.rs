@@ -22,14 +22,20 @@ static SUPERVISED: LazyLock<PathBuf> = LazyLock::new(|| {
     let directory = of_this_process("supervised");
     let scratch = TempDir::new().unwrap();
     let run = directory.join("run");
-    let mut child = etude(scratch.path(), ["train".as_ref(), learning_recipe().as_os_str()])
-        .args(["--run".as_ref(), run.as_os_str()])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = etude(
+        scratch.path(),
+        ["train".as_ref(), learning_recipe().as_os_str()],
+    )
+    .args(["--run".as_ref(), run.as_os_str()])
+    .stdout(std::process::Stdio::null())
+    .stderr(std::process::Stdio::null())
+    .spawn()
+    .unwrap();
     let begun = || committed(&run).phases().contains(&RL);
-    assert!(wait_while_running(&mut child, begun), "the run ended before reinforcement");
+    assert!(
+        wait_while_running(&mut child, begun),
+        "the run ended before reinforcement"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     run
@@ -71,7 +77,11 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(directory.join(&relative)).unwrap() {
             let entry = entry.unwrap();
             let path = relative.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() { waiting.push(path) } else { found.push(path) }
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(path)
+            } else {
+                found.push(path)
+            }
         }
     }
     found.sort();
@@ -92,19 +102,30 @@ pub(crate) fn final_weights(run: &Path) -> Vec<u8> {
 }
 
 pub(crate) fn weights(run: &Path, checkpoint: &str) -> Vec<u8> {
-    fs::read(run.join("checkpoints").join(checkpoint).join("model.safetensors")).unwrap()
+    fs::read(
+        run.join("checkpoints")
+            .join(checkpoint)
+            .join("model.safetensors"),
+    )
+    .unwrap()
 }
 
 /// The groups of a committed step.
 pub(crate) fn groups(run: &Path, step: &Step) -> Vec<Group> {
-    RunReader::open(run).unwrap().read_episodes(step.episodes.as_ref().unwrap()).unwrap()
+    RunReader::open(run)
+        .unwrap()
+        .read_episodes(step.episodes.as_ref().unwrap())
+        .unwrap()
 }
 
 /// What was sampled and rewarded in the episodes of reinforcement, in order. Times of executions are
 /// left out.
 pub(crate) fn played(run: &Path) -> Vec<(EpisodeId, Vec<Call>, Outcome)> {
     let replay = committed(run);
-    let groups = replay.steps(RL).flat_map(|step| groups(run, step)).collect::<Vec<Group>>();
+    let groups = replay
+        .steps(RL)
+        .flat_map(|step| groups(run, step))
+        .collect::<Vec<Group>>();
     groups
         .into_iter()
         .flat_map(|group| group.episodes)

@@ -32,18 +32,31 @@ fn a_dying_supervisor_costs_retries_and_no_reward() {
         }
         sleep(MOMENT);
     }
-    assert_eq!(kills, KILLS, "the run ended before the supervisor was killed often enough");
+    assert_eq!(
+        kills, KILLS,
+        "the run ended before the supervisor was killed often enough"
+    );
     assert!(child.wait().unwrap().success());
 
     let retries: f64 = series(&run, "rollout/retries").iter().sum();
     let faults: f64 = series(&run, "rollout/infra_faults").iter().sum();
     let errors: f64 = series(&run, "sandbox/errors").iter().sum();
-    assert!(retries > 0.0 && errors > 0.0, "no kill hit a program: {retries} retries");
+    assert!(
+        retries > 0.0 && errors > 0.0,
+        "no kill hit a program: {retries} retries"
+    );
     assert_no_reward_without_a_verdict(&run);
-    assert!(series(uninterrupted(), "rollout/retries").iter().all(|retries| *retries == 0.0));
+    assert!(
+        series(uninterrupted(), "rollout/retries")
+            .iter()
+            .all(|retries| *retries == 0.0)
+    );
     if faults == 0.0 {
         // Every program was judged in the end, so the critic learnt the same.
-        assert!(played(&run) == played(uninterrupted()), "a fault changed an episode");
+        assert!(
+            played(&run) == played(uninterrupted()),
+            "a fault changed an episode"
+        );
         assert!(final_weights(&run) == final_weights(uninterrupted()));
     }
 }
@@ -54,8 +67,10 @@ fn a_sandbox_that_stays_dead_stops_the_step_and_the_run_can_go_on() {
     let run = directory.path().join("run");
     supervised_copy(&run);
     let arguments = ["train".as_ref(), "--resume".as_ref(), run.as_os_str()];
-    let mut child =
-        etude(directory.path(), arguments).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = etude(directory.path(), arguments)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     while child.try_wait().unwrap().is_none() {
         if last_step(&run, RL) >= 2
             && let Some(supervisor) = supervisor_of(child.id())
@@ -68,8 +83,14 @@ fn a_sandbox_that_stays_dead_stops_the_step_and_the_run_can_go_on() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let last = said.lines().last().unwrap();
-    assert!(last.starts_with("etude: ") && last.contains("without a verdict"), "{said}");
-    assert!(last.contains("rollout.max_fault_share") && last.contains("sandbox"), "{said}");
+    assert!(
+        last.starts_with("etude: ") && last.contains("without a verdict"),
+        "{said}"
+    );
+    assert!(
+        last.contains("rollout.max_fault_share") && last.contains("sandbox"),
+        "{said}"
+    );
     assert!(!said.contains("panicked"), "{said}");
     let stopped_after = last_step(&run, RL);
     assert!(stopped_after >= 2 && !committed(&run).finished());
@@ -77,7 +98,10 @@ fn a_sandbox_that_stays_dead_stops_the_step_and_the_run_can_go_on() {
     assert_success(&resume_to_end(directory.path(), &run));
     assert_no_reward_without_a_verdict(&run);
     let steps: Vec<u64> = committed(&run).steps(RL).map(|step| step.step).collect();
-    assert_eq!(steps, (1..=last_step(uninterrupted(), RL)).collect::<Vec<u64>>());
+    assert_eq!(
+        steps,
+        (1..=last_step(uninterrupted(), RL)).collect::<Vec<u64>>()
+    );
 }
 
 /// A graded episode has a verdict that ran every test, unless the gate ended it before.
@@ -97,12 +121,20 @@ fn assert_no_reward_without_a_verdict(run: &Path) {
         let verdict = &episode.notes["verdict"];
         if episode.notes["gate_ok"] == true {
             let n_cases = verdict["cases"].as_array().map_or(0, Vec::len);
-            assert!(n_cases > 0, "episode {} is graded without a verdict", episode.id);
+            assert!(
+                n_cases > 0,
+                "episode {} is graded without a verdict",
+                episode.id
+            );
             let share = verdict["n_passed"].as_f64().unwrap() / n_cases as f64;
             assert_eq!(reward.total, share, "episode {}", episode.id);
             assert_ne!(verdict["status"], "no_tests");
         } else {
-            assert!(verdict.is_null() && reward.total == 0.0, "episode {}", episode.id);
+            assert!(
+                verdict.is_null() && reward.total == 0.0,
+                "episode {}",
+                episode.id
+            );
         }
     }
 }

@@ -111,6 +111,8 @@ pub fn groups(groups: &[Group], role: &str, stats: &BatchStats) -> Metrics {
         };
         let mut add = |name: String, value: f64| summaries.entry(name).or_default().add(value);
         add("critic/score".to_owned(), reward.total);
+        // The KL term is part of the loss, so nothing is taken off the score.
+        add("critic/rewards".to_owned(), reward.total);
         for (component, value) in &reward.components {
             add(format!("reward/{component}"), *value);
         }

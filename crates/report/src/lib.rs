@@ -14,6 +14,7 @@ mod gates;
 mod infrastructure;
 mod page;
 mod phases;
+mod reading;
 mod run_view;
 mod samples;
 mod seeds;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde};
 
+pub use reading::critiques_text;
 pub use run_view::RunView;
 pub use seeds::{SeedResult, Seeds, SeedsError};
 pub use terminal::summary_text;

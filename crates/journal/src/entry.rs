@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use record::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// Values by metric name, in name order.
@@ -134,16 +135,8 @@ pub struct Evaluation {
     pub name: String,
     pub policy: String,
     pub n_tasks: u64,
-    pub metrics: BTreeMap<String, Interval>,
+    pub metrics: BTreeMap<String, Estimate>,
     /// Set by [`crate::RunDir::commit_evaluation`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episodes: Option<EpisodesRef>,
-}
-
-/// A value with its 95 % bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
 }

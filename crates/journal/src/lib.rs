@@ -30,8 +30,8 @@ mod test_run;
 mod views;
 
 pub use entry::{
-    Checkpoint, Entry, EpisodesRef, Evaluation, Interval, LogSizes, Metrics, PhaseEnded,
-    PhaseStarted, Resumed, RunStarted, Stamped, Step,
+    Checkpoint, Entry, EpisodesRef, Evaluation, LogSizes, Metrics, PhaseEnded, PhaseStarted,
+    Resumed, RunStarted, Stamped, Step,
 };
 pub use error::{Error, Result};
 pub use reader::{RunReader, write_report};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use record::Estimate;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Entry, Interval, Stamped};
+use crate::entry::{Entry, Stamped};
 
 /// What a run cost and what came of it. Phases are in name order, evaluations in the order of
 /// their commits.
@@ -25,7 +26,7 @@ pub struct SummaryEvaluation {
     pub name: String,
     pub policy: String,
     pub n_tasks: u64,
-    pub metrics: BTreeMap<String, Interval>,
+    pub metrics: BTreeMap<String, Estimate>,
 }
 
 impl Summary {

@@ -1,6 +1,7 @@
 //! Evaluations side by side, and what changed between two of them.
 
-use journal::{Evaluation, Interval, Replay};
+use journal::{Evaluation, Replay};
+use record::Estimate;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -145,7 +146,7 @@ pub(crate) fn compared(replay: &Replay) -> Option<(&Evaluation, &Evaluation)> {
 }
 
 /// Whether two intervals have a point in common.
-pub(crate) fn overlap(a: Interval, b: Interval) -> bool {
+pub(crate) fn overlap(a: Estimate, b: Estimate) -> bool {
     a.low.max(b.low) <= a.high.min(b.high)
 }
 
@@ -193,7 +194,7 @@ impl Row {
             Unit::Share => (least.min(0.0), 1.0),
             Unit::Number => (least, greatest),
         };
-        let cell = |interval: &Interval| Cell::of(*interval, unit, least, greatest);
+        let cell = |interval: &Estimate| Cell::of(*interval, unit, least, greatest);
         let change = compared.and_then(|(before, after)| {
             let (old, new) = (before.metrics.get(metric)?, after.metrics.get(metric)?);
             Some(Change::of(
@@ -216,7 +217,7 @@ impl Row {
 }
 
 impl Cell {
-    pub(crate) fn of(interval: Interval, unit: Unit, least: f64, greatest: f64) -> Self {
+    pub(crate) fn of(interval: Estimate, unit: Unit, least: f64, greatest: f64) -> Self {
         let span = if greatest > least {
             greatest - least
         } else {
@@ -234,7 +235,7 @@ impl Cell {
 }
 
 impl Change {
-    fn of(old: Interval, new: Interval, unit: Unit, better: Better) -> Self {
+    fn of(old: Estimate, new: Estimate, unit: Unit, better: Better) -> Self {
         let overlap = overlap(old, new);
         let rose = new.value > old.value;
         let tone = match better {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use journal::Interval;
+use record::Estimate;
 use serde::Serialize;
 
 use crate::RunView;
@@ -13,9 +13,9 @@ pub struct Seeds {
     pub metric: &'static str,
     pub seeds: Vec<SeedResult>,
     /// Mean over seeds of each evaluation, with the t-interval of the mean.
-    pub mean: BTreeMap<String, Interval>,
+    pub mean: BTreeMap<String, Estimate>,
     /// Mean of after − before over seeds, with its t-interval.
-    pub gain: Option<Interval>,
+    pub gain: Option<Estimate>,
     /// Seeds whose two intervals over tasks share no point, after being the higher.
     pub apart: usize,
 }
@@ -25,7 +25,7 @@ pub struct Seeds {
 pub struct SeedResult {
     pub run: String,
     pub seed: u64,
-    pub evaluations: BTreeMap<String, Interval>,
+    pub evaluations: BTreeMap<String, Estimate>,
     pub apart: bool,
 }
 
@@ -59,7 +59,7 @@ impl Seeds {
         for view in runs {
             let run = view.path.display().to_string();
             let summary = view.replay.summary();
-            let evaluations: BTreeMap<String, Interval> = summary
+            let evaluations: BTreeMap<String, Estimate> = summary
                 .evaluations
                 .iter()
                 .filter(|one| SHOWN.contains(&one.name.as_str()))
@@ -97,7 +97,7 @@ impl Seeds {
         };
         let mean = SHOWN
             .iter()
-            .filter_map(|name| Some(((*name).to_owned(), t_interval(&values(name))?)))
+            .filter_map(|name| Some(((*name).to_owned(), Estimate::over_seeds(&values(name))?)))
             .collect();
         let gains: Vec<f64> = values(AFTER)
             .iter()
@@ -108,7 +108,7 @@ impl Seeds {
         Ok(Self {
             metric: METRIC,
             mean,
-            gain: t_interval(&gains),
+            gain: Estimate::over_seeds(&gains),
             apart,
             seeds,
         })
@@ -116,7 +116,7 @@ impl Seeds {
 
     /// A table for the terminal.
     pub fn text(&self) -> String {
-        let cell = |found: Option<&Interval>| {
+        let cell = |found: Option<&Estimate>| {
             found.map_or_else(String::new, |found| {
                 format!(
                     "{:5.1} [{:4.1}, {:4.1}]",
@@ -126,7 +126,7 @@ impl Seeds {
                 )
             })
         };
-        let row = |label: &str, of: &BTreeMap<String, Interval>, last: &str| {
+        let row = |label: &str, of: &BTreeMap<String, Estimate>, last: &str| {
             let cells: Vec<String> = SHOWN
                 .iter()
                 .map(|name| format!("{:>20}", cell(of.get(*name))))
@@ -159,44 +159,5 @@ impl Seeds {
             );
         }
         text
-    }
-}
-
-/// Mean and its 95 % interval by Student's t; `None` for fewer than two values.
-fn t_interval(values: &[f64]) -> Option<Interval> {
-    /// 97.5 % quantiles for 1, 2, … degrees of freedom.
-    const QUANTILES: [f64; 10] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    ];
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let variance = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>()
-        / (n - 1) as f64;
-    let quantile = QUANTILES.get(n - 2).copied().unwrap_or(1.96);
-    let half = quantile * (variance / n as f64).sqrt();
-    Some(Interval {
-        value: mean,
-        low: mean - half,
-        high: mean + half,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_interval_of_a_mean_over_five_seeds() {
-        let found = t_interval(&[0.7, 0.72, 0.68, 0.74, 0.66]).unwrap();
-        // Sample standard deviation sqrt(0.001); 2.776 * sqrt(0.001 / 5).
-        assert!((found.value - 0.7).abs() < 1e-12);
-        assert!((found.high - found.value - 2.776 * (0.001f64 / 5.0).sqrt()).abs() < 1e-12);
-        assert_eq!(t_interval(&[1.0]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! How metrics, numbers and times are said in a report.
 
-use journal::Interval;
+use record::Estimate;
 
 /// What a reader needs to know about an evaluation metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,7 +157,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// Shares when every bound lies between -1 and 1.
-    pub(crate) fn of<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Self {
+    pub(crate) fn of<'a>(intervals: impl Iterator<Item = &'a Estimate>) -> Self {
         let mut within =
             intervals.flat_map(|interval| [interval.value, interval.low, interval.high]);
         if within.all(|value| (-1.0..=1.0).contains(&value)) {
@@ -175,7 +175,7 @@ impl Unit {
     }
 
     /// A 95 % interval without its middle.
-    pub(crate) fn bounds(self, interval: Interval) -> String {
+    pub(crate) fn bounds(self, interval: Estimate) -> String {
         match self {
             Self::Share => format!("{:.1}–{:.1}", 100.0 * interval.low, 100.0 * interval.high),
             Self::Number => format!("{}–{}", number(interval.low), number(interval.high)),
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_metric_is_a_share_when_all_its_bounds_are() {
-        let interval = |value, low, high| Interval { value, low, high };
+        let interval = |value, low, high| Estimate { value, low, high };
         assert_eq!(
             Unit::of([&interval(0.5, -0.1, 1.0)].into_iter()),
             Unit::Share

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use record::{Estimate, TaskId};
 
 use crate::format::Judgment;
-pub use interval::over_seeds;
 use interval::{Cluster, bootstrap, proportion};
 
 /// One critique of one program, and what came of it.

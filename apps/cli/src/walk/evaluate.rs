@@ -6,7 +6,7 @@ use chat::Chat;
 use critique::{CRITIC, Purpose, REVISER, Task};
 use engine::Model;
 use eval::{Evaluated, Suite, evaluate};
-use journal::{Evaluation, Interval};
+use journal::Evaluation;
 use policy::{Policy, ScriptedPolicy};
 use record::{Sampling, Seed, TaskId};
 use rollout::{Roles, Runner, Study};
@@ -210,20 +210,11 @@ impl Walk<'_> {
     }
 
     fn commit(&self, evaluated: Evaluated) -> Outcome<()> {
-        let interval = |estimate: record::Estimate| Interval {
-            value: estimate.value,
-            low: estimate.low,
-            high: estimate.high,
-        };
         let evaluation = Evaluation {
             name: evaluated.name,
             policy: evaluated.policy,
             n_tasks: evaluated.n_tasks as u64,
-            metrics: evaluated
-                .metrics
-                .into_iter()
-                .map(|(name, estimate)| (name, interval(estimate)))
-                .collect(),
+            metrics: evaluated.metrics,
             episodes: None,
         };
         self.run

@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use journal::{Evaluation, Interval, Metrics, RunDir, RunStarted, Step, TestResult, TestRun};
+use journal::{Evaluation, Metrics, RunDir, RunStarted, Step, TestResult, TestRun};
+use record::Estimate;
 use record::{
     Call, Completion, Episode, EpisodeId, Group, Outcome, Reward, Sampling, StopReason, TaskId,
     WeightVersion,
@@ -101,7 +102,7 @@ pub(crate) fn evaluation(name: &str) -> Evaluation {
         n_tasks: 500,
         metrics: BTreeMap::from([(
             "pass_at_1".to_owned(),
-            Interval {
+            Estimate {
                 value: 0.61,
                 low: 0.57,
                 high: 0.65,

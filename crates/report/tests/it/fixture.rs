@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use journal::{Evaluation, Interval, Metrics, RunDir, RunStarted, Step};
+use journal::{Evaluation, Metrics, RunDir, RunStarted, Step};
+use record::Estimate;
 use record::{Episode, EpisodeId, Fault, Group, Outcome, Reward, Seed, TaskId};
 use serde_json::{Value, json};
 
@@ -210,7 +211,7 @@ pub(crate) fn evaluate(
     name: &str,
     policy: &str,
     n_tasks: u64,
-    metrics: BTreeMap<String, Interval>,
+    metrics: BTreeMap<String, Estimate>,
     groups: Option<&[Group]>,
 ) {
     let (name, policy) = (name.to_owned(), policy.to_owned());
@@ -224,7 +225,7 @@ pub(crate) fn evaluate(
     run.commit_evaluation(evaluation, groups).unwrap();
 }
 
-pub(crate) fn measures<const N: usize>(values: [f64; N]) -> BTreeMap<String, Interval> {
+pub(crate) fn measures<const N: usize>(values: [f64; N]) -> BTreeMap<String, Estimate> {
     let names = [
         "pass_at_1",
         "delta_up",
@@ -241,8 +242,8 @@ pub(crate) fn measures<const N: usize>(values: [f64; N]) -> BTreeMap<String, Int
         .collect()
 }
 
-pub(crate) fn around(value: f64, reach: f64) -> Interval {
-    Interval {
+pub(crate) fn around(value: f64, reach: f64) -> Estimate {
+    Estimate {
         value,
         low: (value - reach).max(0.0),
         high: (value + reach).min(1.0),

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use journal::Interval;
+use record::Estimate;
 use record::{Outcome, Reward};
 use report::{RunView, render_html, summary_text};
 use serde_json::json;
@@ -201,7 +201,7 @@ fn text_of_models_cannot_become_markup() {
             reward: Reward::of("passed", 0.0),
         };
         let groups = [fixture::group(0, notes, graded)];
-        let metrics = [(attack.to_owned(), Interval::default())].into();
+        let metrics = [(attack.to_owned(), Estimate::default())].into();
         fixture::evaluate(&run, "sft", attack, 1, metrics, Some(&groups));
         run.note("sandbox/tier", attack).unwrap();
     });
@@ -247,7 +247,7 @@ fn notes_of_another_study_make_no_samples_and_no_error() {
 
 #[test]
 fn words_follow_the_numbers() {
-    let sentence = |before: Interval, after: Interval, metric: &str| {
+    let sentence = |before: Estimate, after: Estimate, metric: &str| {
         let view = view_of(|path| {
             let run = fixture::begin(path);
             for (name, interval) in [("sft", before), ("rl", after)] {
@@ -257,7 +257,7 @@ fn words_follow_the_numbers() {
         });
         (summary_text(&view), render_html(&view).unwrap())
     };
-    let interval = |value, low, high| Interval { value, low, high };
+    let interval = |value, low, high| Estimate { value, low, high };
     let (text, html) = sentence(
         interval(0.5, 0.4, 0.6),
         interval(0.55, 0.45, 0.65),
@@ -319,7 +319,7 @@ fn a_written_report_lies_in_the_run() {
 
 #[test]
 fn a_gate_is_met_narrowly_met_or_broken() {
-    let interval = |value, low, high| Interval { value, low, high };
+    let interval = |value, low, high| Estimate { value, low, high };
     let view = view_of(|path| {
         let run = fixture::begin(path);
         let limits = json!({"a": {"max": 0.15}, "b": {"max": 0.15}, "c": {"max": 0.15},

@@ -84,42 +84,6 @@ pub(super) fn bootstrap(
     })
 }
 
-/// The mean over runs with different seeds and its t-interval; `None` below two runs.
-pub fn over_seeds(values: &[f64]) -> Option<Estimate> {
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let variance = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>()
-        / (n - 1) as f64;
-    let half = student_t(n - 1) * (variance / n as f64).sqrt();
-    Some(Estimate {
-        value: mean,
-        low: mean - half,
-        high: mean + half,
-    })
-}
-
-/// The 97.5 % point of Student's t with `degrees` of freedom.
-fn student_t(degrees: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010,
-        2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739,
-        2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-    ];
-    if (1..=TABLE.len()).contains(&degrees) {
-        return TABLE[degrees - 1];
-    }
-    // Cornish-Fisher expansion around the normal point; exact to four digits from 31 degrees on.
-    let d = degrees as f64;
-    Z + (Z.powi(3) + Z) / (4.0 * d)
-        + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * d * d)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -166,15 +130,6 @@ mod tests {
             })
             .collect();
         assert_eq!(effective_n(&sure, 1.0, 320.0), 40.0);
-    }
-
-    #[test]
-    fn mean_over_seeds_has_the_t_interval() {
-        // Sample sd 1.5811, standard error 0.7071, t(4) = 2.7764.
-        let mean = over_seeds(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        assert!(close(mean.value, 3.0) && close(mean.low, 3.0 - 2.7764 * 0.5f64.sqrt()));
-        assert_eq!(over_seeds(&[1.0]), None);
-        assert!(close(student_t(31), 2.0395) && close(student_t(100), 1.9840));
     }
 
     #[test]

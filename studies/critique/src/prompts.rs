@@ -2,7 +2,10 @@
 
 use record::Message;
 
-use crate::task::Public;
+use crate::{
+    task::Public,
+    tiny::{CriticRow, ReviserRow},
+};
 
 /// Asks the critic for a critique: one user turn with the statement and the program.
 pub fn critique_prompt(task: &Public) -> Vec<Message> {
@@ -20,4 +23,22 @@ pub fn revision_prompt(task: &Public, critique: &str) -> Vec<Message> {
         Message::assistant(task.program.clone()),
         Message::user(critique.trim()),
     ]
+}
+
+/// What a supervised row teaches the critic: a chat and the answer to it.
+pub fn critic_lesson(row: CriticRow) -> (Vec<Message>, String) {
+    let task = Public {
+        statement: row.statement,
+        program: row.program,
+    };
+    (critique_prompt(&task), row.critique)
+}
+
+/// What a supervised row teaches the reviser.
+pub fn reviser_lesson(row: ReviserRow) -> (Vec<Message>, String) {
+    let task = Public {
+        statement: row.statement,
+        program: row.program,
+    };
+    (revision_prompt(&task, &row.critique), row.revision)
 }

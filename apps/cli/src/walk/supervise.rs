@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use chat::Chat;
 use critique::{
-    Public,
-    prompts::{critique_prompt, revision_prompt},
+    prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
 use engine::{LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
-use record::{Datum, Seed};
+use record::{Datum, Message, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
 
 use super::{
@@ -171,18 +170,10 @@ pub(crate) fn critic_rows(
     let drafts = drafts(recipe, index);
     let seed = Seed(recipe.seed).stream("critic-rows", index);
     let rows = CriticRows::new(&drafts, &stage.mix, seed).asked()?;
-    let example = |index| {
-        let row = rows.row(index);
-        let task = Public {
-            statement: row.statement,
-            program: row.program,
-        };
-        Example {
-            prompt: critique_prompt(&task),
-            answer: row.critique,
-        }
-    };
-    examples_to_rows(chat, (0..n as u64).map(example)).failed()
+    rendered(
+        chat,
+        (0..n as u64).map(|index| critic_lesson(rows.row(index))),
+    )
 }
 
 /// The first `n` rows of a reviser's stage.
@@ -196,18 +187,18 @@ pub(crate) fn reviser_rows(
     let drafts = drafts(recipe, index);
     let seed = Seed(recipe.seed).stream("reviser-rows", index);
     let rows = ReviserRows::new(&drafts, &stage.mix, seed).asked()?;
-    let example = |index| {
-        let row = rows.row(index);
-        let task = Public {
-            statement: row.statement,
-            program: row.program,
-        };
-        Example {
-            prompt: revision_prompt(&task, &row.critique),
-            answer: row.revision,
-        }
-    };
-    examples_to_rows(chat, (0..n as u64).map(example)).failed()
+    rendered(
+        chat,
+        (0..n as u64).map(|index| reviser_lesson(rows.row(index))),
+    )
+}
+
+fn rendered(
+    chat: &Chat,
+    lessons: impl Iterator<Item = (Vec<Message>, String)>,
+) -> Outcome<Vec<Datum>> {
+    let examples = lessons.map(|(prompt, answer)| Example { prompt, answer });
+    examples_to_rows(chat, examples).failed()
 }
 
 /// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus.

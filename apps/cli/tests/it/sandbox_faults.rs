@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio, thread::sleep, time::Duration};
 
-use record::{Episode, Outcome};
+use record::{Episode, Outcome, Seed};
 use tempfile::TempDir;
 
 use crate::{
@@ -11,7 +11,10 @@ use crate::{
     runs::{RL, final_weights, groups, played, series, supervised_copy, uninterrupted},
 };
 
-const KILLS: u32 = 12;
+/// At most one a step, so that no program is hit again when it is retried.
+const KILLS: u64 = 25;
+/// Kills that the run must have seen.
+const KILLS_NEEDED: u64 = 8;
 
 #[test]
 fn a_dying_supervisor_costs_retries_and_no_reward() {
@@ -19,46 +22,39 @@ fn a_dying_supervisor_costs_retries_and_no_reward() {
     let run = directory.path().join("run");
     supervised_copy(&run);
     let mut child = resume(directory.path(), &run);
-    let mut kills = 0;
+    let (mut kills, mut last) = (0, 0);
     while kills < KILLS && child.try_wait().unwrap().is_none() {
-        let before = last_step(&run, RL);
-        if before >= 1
+        if last_step(&run, RL) > last
             && let Some(supervisor) = supervisor_of(child.id())
         {
+            let pause = Seed(6).stream("pause", kills).0 % 40;
+            sleep(Duration::from_millis(pause));
             signal("KILL", supervisor.id);
             kills += 1;
-            // Long enough for a new supervisor to have jobs in flight when it is hit.
-            sleep(Duration::from_millis(130 + 17 * u64::from(kills)));
+            last = last_step(&run, RL);
         }
         sleep(MOMENT);
     }
-    assert_eq!(
-        kills, KILLS,
-        "the run ended before the supervisor was killed often enough"
-    );
     assert!(child.wait().unwrap().success());
+    assert!(kills >= KILLS_NEEDED, "the run saw only {kills} kills");
 
-    let retries: f64 = series(&run, "rollout/retries").iter().sum();
-    let faults: f64 = series(&run, "rollout/infra_faults").iter().sum();
-    let errors: f64 = series(&run, "sandbox/errors").iter().sum();
-    assert!(
-        retries > 0.0 && errors > 0.0,
-        "no kill hit a program: {retries} retries"
-    );
-    assert_no_reward_without_a_verdict(&run);
+    let total = |metric: &str| series(&run, metric).iter().sum::<f64>();
+    let retries = total("rollout/retries");
+    assert!(retries > 0.0, "no kill hit a program");
+    assert!(total("sandbox/errors") >= retries);
+    assert_eq!(total("rollout/infra_faults"), 0.0);
     assert!(
         series(uninterrupted(), "rollout/retries")
             .iter()
             .all(|retries| *retries == 0.0)
     );
-    if faults == 0.0 {
-        // Every program was judged in the end, so the critic learnt the same.
-        assert!(
-            played(&run) == played(uninterrupted()),
-            "a fault changed an episode"
-        );
-        assert!(final_weights(&run) == final_weights(uninterrupted()));
-    }
+    assert_no_reward_without_a_verdict(&run);
+    // Every program was judged in the end, so the critic learnt the same.
+    assert!(
+        played(&run) == played(uninterrupted()),
+        "a fault changed an episode"
+    );
+    assert!(final_weights(&run) == final_weights(uninterrupted()));
 }
 
 #[test]

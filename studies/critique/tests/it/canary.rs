@@ -92,7 +92,7 @@ def found(word):
     while frame is not None:
         for name, value in list(frame.f_locals.items()) + list(frame.f_globals.items()):
             try:
-                if name not in ("word", "text", "value") and word in repr(value):
+                if name != "word" and word in repr(value):
                     places.append("frame:" + name)
             except Exception:
                 pass
@@ -118,9 +118,15 @@ def found(word):
                 pass
     return places
 
+outcome = None
+
 def f(*arguments):
-    places = found("".join(["{head}", "{tail}"]))
-    raise ValueError("found in " + ",".join(sorted(set(places))) if places else "clean")
+    global outcome
+    if outcome is None:
+        # Once, as a second search would find what the first one has left behind.
+        places = found("".join(["{head}", "{tail}"]))
+        outcome = "found in " + ",".join(sorted(set(places))) if places else "clean"
+    raise ValueError(outcome)
 "#
     )
 }
@@ -133,11 +139,8 @@ async fn no_gold_is_in_the_jail() {
     let programs = all(&tasks, |_| searching_program(CANARY));
     for (_, notes) in play(&judge, Purpose::Training, &tasks, critiques, programs).await {
         let verdict = notes.verdict.unwrap();
-        assert_eq!(
-            verdict.message.as_deref(),
-            Some("ValueError: clean"),
-            "{verdict:?}"
-        );
+        let said = verdict.message.as_deref().unwrap_or_default();
+        assert!(said.starts_with("ValueError: clean"), "{verdict:?}");
         let told = serde_json::to_string(&verdict).unwrap();
         assert!(
             !told.contains(CANARY),

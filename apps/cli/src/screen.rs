@@ -51,7 +51,7 @@ impl Screen {
         };
         let bar = ProgressBar::with_draw_target(Some(length), target);
         if let Ok(style) =
-            ProgressStyle::with_template("  {prefix:<18} {bar:30} {pos:>5}/{len:<5} {msg}")
+            ProgressStyle::with_template("  {prefix:<18} {bar:20} {pos:>5}/{len:<5} {msg}")
         {
             bar.set_style(style.progress_chars("━╸─"));
         }
@@ -69,13 +69,15 @@ impl Work {
         self.bar.set_position(position);
     }
 
-    /// What has come of the work so far: beside the bar, or a line of its own where there is none
-    /// and `as_line` holds.
-    pub(crate) fn note(&self, message: &str, as_line: bool) {
+    /// What has come of the work so far, after `step` of it: beside the bar, or a line of its own
+    /// where there is none and `as_line` holds.
+    pub(crate) fn note(&self, step: u64, message: &str, as_line: bool) {
+        self.bar.set_position(step);
         if self.terminal {
             self.bar.set_message(message.to_owned());
         } else if as_line {
-            Screen { terminal: false }.say(format!("  {message}"));
+            let length = self.bar.length().unwrap_or(step);
+            Screen { terminal: false }.say(format!("  step {step:>3}/{length}: {message}"));
         }
     }
 

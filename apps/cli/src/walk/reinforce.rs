@@ -64,8 +64,7 @@ impl Walk<'_> {
                 |published| policy.publish(published.weights, published.version),
                 |_, _| {},
                 |done| {
-                    work.at(done.step);
-                    work.note(&line(&done), true);
+                    work.note(done.step, &line(&done), true);
                 },
             );
             self.classify(trained)?;
@@ -87,12 +86,8 @@ fn line(done: &StepDone<'_>) -> String {
     let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
     let again = if done.replayed { " (done before)" } else { "" };
     format!(
-        "step {:>3}/{}: reward {:.3}, pass {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, \
-         {:.1} s{again}",
-        done.step,
-        done.steps,
+        "reward {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, {:.1} s{again}",
         metric("critic/score/mean"),
-        metric("pass_at_1"),
         metric("actor/kl_loss"),
         metric("judgment_accuracy"),
         1.0 - metric("rollout/zero_variance_share"),

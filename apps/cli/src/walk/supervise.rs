@@ -131,7 +131,6 @@ impl Walk<'_> {
         };
         let mut smooth = None;
         let trained = supervised.train(&settings, trainer, |done: StepDone<'_>| {
-            work.at(done.step);
             let loss = done.metrics.get("sft/loss").copied().unwrap_or(0.0);
             let mean = smooth.map_or(loss, |mean: f64| 0.98 * mean + 0.02 * loss);
             smooth = Some(mean);
@@ -140,12 +139,12 @@ impl Walk<'_> {
                 .get("perf/train_tokens_per_s")
                 .copied()
                 .unwrap_or(0.0);
-            let line = format!(
-                "step {}: loss {mean:.3}, {:.1}k tokens/s",
+            let line = format!("loss {mean:.3}, {:.1}k tokens/s", speed / 1e3);
+            work.note(
                 done.step,
-                speed / 1e3
+                &line,
+                done.step.is_multiple_of((steps / 5).max(1)),
             );
-            work.note(&line, done.step.is_multiple_of((steps / 5).max(1)));
         });
         self.classify(trained)?;
         let tokens: usize = rows.iter().map(|row| row.tokens.len()).sum();

@@ -40,7 +40,7 @@ pub struct JudgeConfig {
 }
 
 /// Counters since the start. For the same requests `cache_hits` and `executed` are the same
-/// whatever the concurrency.
+/// whatever the concurrency, wall timeouts apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeStats {
     pub verdicts: u64,
@@ -49,7 +49,7 @@ pub struct JudgeStats {
     /// Verdicts by execution.
     pub executed: u64,
     pub sandbox_errors: u64,
-    /// Verdicts that ended in a timeout; never cached.
+    /// Verdicts that ended in a timeout of either kind.
     pub timeouts: u64,
 }
 
@@ -98,7 +98,7 @@ impl Judge {
         if executed
             && verdict
                 .as_ref()
-                .map_or(true, |verdict| verdict.status.is_timeout())
+                .map_or(true, |verdict| verdict.status.depends_on_load())
         {
             self.cache().forget(key, &entry);
         }
@@ -130,7 +130,7 @@ impl Judge {
 
     /// Puts a verdict that was reached before, such as one from a journal, into the cache.
     pub fn prime(&self, key: CacheKey, verdict: Verdict) {
-        if !verdict.status.is_timeout() {
+        if !verdict.status.depends_on_load() {
             self.cache().prime(key, verdict);
         }
     }

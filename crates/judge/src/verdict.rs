@@ -78,8 +78,14 @@ impl std::fmt::Display for VerdictStatus {
 }
 
 impl VerdictStatus {
-    /// Depends on how busy the machine was, so is never cached.
     pub fn is_timeout(self) -> bool {
         matches!(self, Self::WallTimeout | Self::CpuTimeout)
+    }
+
+    /// Whether a busier machine alone could have made this verdict, so that it is never cached. A CPU
+    /// timeout is cached: were it not, equal requests would be executed once or twice depending
+    /// on whether they met, and no run could be made again count for count.
+    pub fn depends_on_load(self) -> bool {
+        self == Self::WallTimeout
     }
 }

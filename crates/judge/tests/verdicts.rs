@@ -278,7 +278,7 @@ async fn equal_requests_execute_once() {
 }
 
 #[tokio::test]
-async fn timeouts_are_not_remembered() {
+async fn wall_timeouts_are_not_remembered() {
     let mut config = JudgeConfig::small();
     config.limits.wall = std::time::Duration::from_millis(100);
     let judge = judge_with(config);
@@ -291,6 +291,29 @@ async fn timeouts_are_not_remembered() {
         );
     }
     assert_eq!((judge.stats().timeouts, judge.stats().executed), (2, 2));
+}
+
+/// Whether equal requests meet or come one after the other must not show in the counts.
+#[tokio::test]
+async fn cpu_timeouts_count_alike_together_and_apart() {
+    let mut config = JudgeConfig::small();
+    config.limits.cpu = std::time::Duration::from_millis(200);
+    let program = "def f(x):\n  while True: pass";
+    let (together, apart) = (judge_with(config), judge_with(config));
+    let (first, second) = tokio::join!(verdict(&together, program), verdict(&together, program));
+    assert_eq!(first.status, VerdictStatus::CpuTimeout);
+    assert_eq!(second.status, VerdictStatus::CpuTimeout);
+    verdict(&apart, program).await;
+    verdict(&apart, program).await;
+    assert_eq!(together.stats(), apart.stats());
+    assert_eq!(
+        (
+            apart.stats().executed,
+            apart.stats().cache_hits,
+            apart.stats().timeouts
+        ),
+        (1, 1, 2)
+    );
 }
 
 #[tokio::test]

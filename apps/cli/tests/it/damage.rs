@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::{
     bad_input::complaint,
     etude::{last_step, resume, resume_to_end, stderr, wait_while_running},
-    runs::{RL, contents, copy, supervised_copy, uninterrupted},
+    runs::{RL, assert_same_metrics, contents, copy, supervised_copy, uninterrupted},
 };
 
 /// The files of a run that an attempt to go on with it may not touch.
@@ -142,14 +142,7 @@ fn a_run_that_is_being_written_is_left_alone() {
         first.wait().unwrap().success(),
         "the second process disturbed the first"
     );
-    let (here, there) = (
-        RunReader::open(&run).unwrap(),
-        RunReader::open(uninterrupted()).unwrap(),
-    );
-    assert_eq!(
-        here.replay().metrics_without_timings(),
-        there.replay().metrics_without_timings()
-    );
+    assert_same_metrics(&run, uninterrupted());
 }
 
 #[test]

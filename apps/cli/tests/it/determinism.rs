@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{
     etude::{assert_success, committed, etude, learning_recipe},
-    runs::{final_weights, series, weights},
+    runs::{assert_same_metrics, final_weights, series, weights},
 };
 
 /// Less of everything than the recipe has, so that several runs fit into a test.
@@ -44,11 +44,7 @@ fn threads_and_concurrency_change_nothing_and_the_seed_does() {
     ];
     for (name, sets) in others {
         let other = train(directory.path(), name, sets);
-        assert_eq!(
-            committed(&other).metrics_without_timings(),
-            committed(&first).metrics_without_timings(),
-            "{name}"
-        );
+        assert_same_metrics(&other, &first);
         for checkpoint in ["critic-sft", "reviser", "critic-rl"] {
             let same = weights(&other, checkpoint) == weights(&first, checkpoint);
             assert!(same, "{name}: the weights of {checkpoint} differ");

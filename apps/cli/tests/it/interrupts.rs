@@ -13,7 +13,7 @@ use crate::{
         wait_while_running,
     },
     processes::{assert_all_end, descendants, signal},
-    runs::{RL, files, final_weights, uninterrupted},
+    runs::{RL, assert_same_metrics, files, final_weights, uninterrupted},
 };
 
 #[test]
@@ -52,10 +52,7 @@ fn interrupted_in_every_phase_a_run_ends_as_if_it_had_not_been() {
 
     assert_success(&resume_to_end(&scratch, &run));
     let expected = uninterrupted();
-    assert_eq!(
-        committed(&run).metrics_without_timings(),
-        committed(expected).metrics_without_timings()
-    );
+    assert_same_metrics(&run, expected);
     assert!(final_weights(&run) == final_weights(expected));
     assert_eq!(files(&run), files(expected));
     assert_eq!(

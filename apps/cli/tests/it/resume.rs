@@ -10,7 +10,10 @@ use tempfile::TempDir;
 use crate::{
     etude::{assert_success, committed, last_step, resume, resume_to_end, wait_while_running},
     processes::{assert_all_end, descendants},
-    runs::{RL, files, final_weights, played, series, supervised_copy, uninterrupted, weights},
+    runs::{
+        RL, assert_same_metrics, files, final_weights, played, series, supervised_copy,
+        uninterrupted, weights,
+    },
 };
 
 const KILLS: u64 = 20;
@@ -65,10 +68,7 @@ fn twenty_kills_change_nothing() {
     assert_the_recipe_learns(expected);
     let (here, there) = (committed(&run), committed(expected));
     assert!(here.finished());
-    assert_eq!(
-        here.metrics_without_timings(),
-        there.metrics_without_timings()
-    );
+    assert_same_metrics(&run, expected);
     assert_eq!(
         here.evaluation("rl").unwrap().metrics,
         there.evaluation("rl").unwrap().metrics

@@ -96,6 +96,25 @@ pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
+/// Fails unless both runs have the same steps with the same metrics, timings apart.
+pub(crate) fn assert_same_metrics(run: &Path, expected: &Path) {
+    let (here, there) = (committed(run), committed(expected));
+    for (here, there) in here.all_steps().zip(there.all_steps()) {
+        assert_eq!((&here.phase, here.step), (&there.phase, there.step));
+        let place = format!("{} step {} of {}", run.display(), here.step, here.phase);
+        for (name, value) in &there.metrics {
+            assert_eq!(here.metrics.get(name), Some(value), "{name} in {place}");
+        }
+    }
+    let same = here.metrics_without_timings() == there.metrics_without_timings();
+    assert!(
+        same,
+        "{} has other steps or metrics than {}",
+        run.display(),
+        expected.display()
+    );
+}
+
 /// The trained critic of a finished run, as bytes.
 pub(crate) fn final_weights(run: &Path) -> Vec<u8> {
     weights(run, "critic-rl")

@@ -1,6 +1,6 @@
 //! One episode: critique, revision, tests.
 
-use code::{Fence, extract_python};
+use code::{Fence, extract_python, normal_form};
 use judge::{Judge, Verdict};
 use record::{Fault, Reward, StopReason};
 use rollout::{Cx, Played};
@@ -25,6 +25,10 @@ pub struct RewardConfig {
     pub form: RewardForm,
     /// Which critiques are read at all; the others earn 0.
     pub gate: Gate,
+    /// Whether a critique must lead to what it says: "Incorrect" to a changed program, "Correct" to
+    /// an unchanged one. Otherwise it earns 0. Without this, finding fault with a right program and
+    /// suggesting nothing is as good as finding it right.
+    pub consistent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,7 @@ impl Default for RewardConfig {
         Self {
             form: RewardForm::AllPass,
             gate: Gate::Strict,
+            consistent: false,
         }
     }
 }
@@ -70,6 +75,10 @@ pub struct Notes {
     pub exact: bool,
     /// Absent when the gate ended the episode.
     pub revision: Option<String>,
+    /// The judgment agrees with whether the revision differs from the program in more than layout
+    /// and comments; false without a judgment or a revision.
+    #[serde(default)]
+    pub consistent: bool,
     /// The last program passes every test: the revision, or none when the gate ended the episode.
     pub passed: bool,
     /// How the tests ended, in the judge's words.
@@ -100,6 +109,7 @@ pub(crate) async fn play(
         judgment: reading.judgment,
         gate_ok: reading.judgment.is_some(),
         revision: None,
+        consistent: false,
         passed: false,
         status: "not run: the critique has no readable judgment".to_owned(),
         verdict: None,
@@ -114,21 +124,26 @@ pub(crate) async fn play(
             .verdict(&program, &task.gold.tests)
             .await
             .map_err(Fault::infra)?;
+        let changed = normal_form(&program).digest != normal_form(&task.public.program).digest;
+        let incorrect = reading
+            .judgment
+            .map(|judgment| judgment == Judgment::Incorrect);
+        notes.consistent = incorrect == Some(changed);
         notes.revision = Some(program);
         notes.passed = verdict.passed;
         notes.status = verdict.status.to_string();
         notes.verdict = Some(verdict);
     }
     Ok(Played {
-        reward: rewarded(reward.form, &notes),
+        reward: rewarded(reward, &notes),
         notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
     })
 }
 
-/// The reward of an episode: a function of its notes alone. The gate decides whether the verdict
-/// counts; the truth of the judgment is recorded and not paid for.
-fn rewarded(form: RewardForm, notes: &Notes) -> Reward {
-    let pass = match (&notes.verdict, form) {
+/// The reward of an episode: a function of its notes alone. The gate and, if asked for, consistency
+/// decide whether the verdict counts; the truth of the judgment is recorded and not paid for.
+fn rewarded(config: &RewardConfig, notes: &Notes) -> Reward {
+    let pass = match (&notes.verdict, config.form) {
         (Some(verdict), RewardForm::AllPass) => f64::from(verdict.passed),
         (Some(verdict), RewardForm::PassRate) => {
             verdict.n_passed as f64 / verdict.n_tests.max(1) as f64
@@ -141,6 +156,10 @@ fn rewarded(form: RewardForm, notes: &Notes) -> Reward {
         "judgment".to_owned(),
         f64::from(judged_right == Some(notes.initially_right)),
     );
-    reward.total = if notes.gate_ok { pass } else { 0.0 };
+    reward
+        .components
+        .insert("consistent".to_owned(), f64::from(notes.consistent));
+    let counts = notes.gate_ok && (notes.consistent || !config.consistent);
+    reward.total = if counts { pass } else { 0.0 };
     reward
 }

@@ -1,6 +1,10 @@
 //! The runner with a study whose plays fail in chosen members: all are accounted for.
 
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
 
 use std::{
     collections::BTreeMap,

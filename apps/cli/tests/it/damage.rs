@@ -35,7 +35,8 @@ fn a_damaged_checkpoint_is_named_and_nothing_is_overwritten() {
     let directory = TempDir::new().unwrap();
     let whole = directory.path().join("whole");
     supervised_copy(&whole);
-    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 3] = [
         ("a byte flipped", |bytes| {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;

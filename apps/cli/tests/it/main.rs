@@ -1,6 +1,10 @@
 //! The binary from outside: real processes, real files, real programs in the jail.
 
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
 #![allow(
     clippy::disallowed_methods,
     reason = "these tests start the binary that they test"

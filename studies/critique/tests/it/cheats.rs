@@ -71,7 +71,7 @@ async fn no_readable_judgment_no_reward() {
         |_| "Overall judgment: Correct or Incorrect".to_owned(),
         |_| "Overall judgment:".to_owned(),
         |_| "Incorrect".to_owned(),
-        |_| format!("Overall\u{a0}judgment: Correct"),
+        |_| "Overall\u{a0}judgment: Correct".to_owned(),
     ];
     for (index, critique) in unreadable.iter().enumerate() {
         let earned = rewards(&judge, &tasks, critique, |task| reference(&made, task)).await;

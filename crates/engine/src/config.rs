@@ -161,7 +161,11 @@ impl ModelConfig {
         }
         if !self.n_heads.is_multiple_of(self.n_kv_heads) {
             let expected = format!("a divisor of num_attention_heads = {}", self.n_heads);
-            return Err(bad("num_key_value_heads", &expected, &json!(self.n_kv_heads)));
+            return Err(bad(
+                "num_key_value_heads",
+                &expected,
+                &json!(self.n_kv_heads),
+            ));
         }
         if !self.head_dim.is_multiple_of(2) {
             return Err(bad("head_dim", "an even size", &json!(self.head_dim)));
@@ -213,22 +217,80 @@ const FEATURES: [(&str, &[&str]); 13] = [
 
 /// Keys read elsewhere in this file, or without influence on what the model computes.
 const HARMLESS: [&str; 75] = [
-    "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "architectures", "auto_map",
-    "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
-    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
-    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
-    "forced_eos_token_id", "head_dim", "hidden_size", "id2label", "initializer_range",
-    "intermediate_size", "is_encoder_decoder", "label2id", "layer_types", "length_penalty",
-    "max_length", "max_position_embeddings", "max_window_layers", "min_length", "model_type",
-    "no_repeat_ngram_size", "num_attention_heads", "num_beam_groups", "num_beams",
-    "num_hidden_layers", "num_key_value_heads", "num_return_sequences", "output_attentions",
-    "output_hidden_states", "output_scores", "pad_token_id", "prefix", "problem_type",
-    "remove_invalid_values", "repetition_penalty", "return_dict", "return_dict_in_generate",
-    "rms_norm_eps", "rope_parameters", "rope_theta", "sep_token_id", "sliding_window",
-    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss", "tie_word_embeddings",
-    "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version",
-    "typical_p", "use_bfloat16", "use_cache", "use_mrope", "vocab_size", "unsloth_version",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "cross_attention_hidden_size",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "head_dim",
+    "hidden_size",
+    "id2label",
+    "initializer_range",
+    "intermediate_size",
+    "is_encoder_decoder",
+    "label2id",
+    "layer_types",
+    "length_penalty",
+    "max_length",
+    "max_position_embeddings",
+    "max_window_layers",
+    "min_length",
+    "model_type",
+    "no_repeat_ngram_size",
+    "num_attention_heads",
+    "num_beam_groups",
+    "num_beams",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_theta",
+    "sep_token_id",
+    "sliding_window",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_word_embeddings",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "use_bfloat16",
+    "use_cache",
+    "use_mrope",
+    "vocab_size",
+    "unsloth_version",
     "unsloth_fixed",
 ];
 
@@ -247,7 +309,10 @@ fn refuse_unknown_features(object: &Map<String, Value>) -> Result<(), ModelError
     {
         return Err(unsupported(format!("the layer type {other}")));
     }
-    if object.get("use_mrope").is_some_and(|value| value == &Value::Bool(true)) {
+    if object
+        .get("use_mrope")
+        .is_some_and(|value| value == &Value::Bool(true))
+    {
         return Err(unsupported("`use_mrope` = true".to_owned()));
     }
     Ok(())

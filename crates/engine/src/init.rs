@@ -75,12 +75,21 @@ pub(crate) fn draw(
                     Initializer::Normal => config.initializer_range,
                     Initializer::Induction => scaled_range(tensor),
                 };
-                fill_normal(weights, range, &mut seed.stream("weights", index as u64).rng());
+                fill_normal(
+                    weights,
+                    range,
+                    &mut seed.stream("weights", index as u64).rng(),
+                );
             }
         }
     }
     if initializer == Initializer::Induction {
-        Circuit { config, layout, weights: &mut weights }.lay_out(seed)?;
+        Circuit {
+            config,
+            layout,
+            weights: &mut weights,
+        }
+        .lay_out(seed)?;
     }
     Ok(weights)
 }
@@ -103,7 +112,13 @@ struct Circuit<'a> {
 
 impl Circuit<'_> {
     fn lay_out(mut self, seed: Seed) -> Result<(), ModelError> {
-        let ModelConfig { head_dim, hidden_size, n_heads, n_layers, .. } = *self.config;
+        let ModelConfig {
+            head_dim,
+            hidden_size,
+            n_heads,
+            n_layers,
+            ..
+        } = *self.config;
         if n_layers < 2 || n_heads < INDUCTION_HEADS || hidden_size < 2 * head_dim {
             return Err(ModelError::Unsupported {
                 feature: format!(
@@ -129,7 +144,13 @@ impl Circuit<'_> {
     /// The rotation of rotary positions turns a key `(1, 0)` of each frequency by the key's position
     /// and the query by the query's less `h + 1`: their product is largest where the two meet.
     fn previous_token(&mut self, seen: &[f64], kept: &[f64]) -> Result<(), ModelError> {
-        let ModelConfig { head_dim, n_heads, n_kv_heads, rope_theta, .. } = *self.config;
+        let ModelConfig {
+            head_dim,
+            n_heads,
+            n_kv_heads,
+            rope_theta,
+            ..
+        } = *self.config;
         let half = head_dim / 2;
         for head in 0..n_heads {
             // The key bias is the same everywhere, as several heads may share it.
@@ -150,7 +171,11 @@ impl Circuit<'_> {
         for name in ["q_proj.weight", "k_proj.weight"] {
             for (index, weight) in self.tensor(0, name)?.iter_mut().enumerate() {
                 let first = index < rows;
-                *weight *= (if first { PREVIOUS_TOKEN_MATRIX } else { POSITION_MATRIX }) as f32;
+                *weight *= (if first {
+                    PREVIOUS_TOKEN_MATRIX
+                } else {
+                    POSITION_MATRIX
+                }) as f32;
             }
         }
         self.write_rows(0, "v_proj.weight", 0, seen)?;
@@ -165,13 +190,18 @@ impl Circuit<'_> {
         kept: &[f64],
         copied: &[f64],
     ) -> Result<(), ModelError> {
-        let ModelConfig { head_dim, hidden_size, n_heads, n_kv_heads, rope_theta, .. } =
-            *self.config;
+        let ModelConfig {
+            head_dim,
+            hidden_size,
+            n_heads,
+            n_kv_heads,
+            rope_theta,
+            ..
+        } = *self.config;
         let kv_head = head * n_kv_heads / n_heads;
         let half = head_dim / 2;
-        let slow = |row: usize| {
-            rope_theta.powf(-((row % half) as f64) / half as f64) < MATCH_FREQUENCY
-        };
+        let slow =
+            |row: usize| rope_theta.powf(-((row % half) as f64) / half as f64) < MATCH_FREQUENCY;
         let mut matching = |name, head: usize, matrix: &[f64], strength: f64| {
             let weights = &mut self.tensor(1, name)?[head * head_dim * hidden_size..];
             for (row, (weights, wanted)) in weights
@@ -193,8 +223,8 @@ impl Circuit<'_> {
             return self.write_columns(1, head, copied, COPY_OUTPUT);
         }
         // A shared key-value head carries what the first of its heads copies.
-        let shared: Vec<f64> = self.tensor(1, "v_proj.weight")?
-            [kv_head * head_dim * hidden_size..][..head_dim * hidden_size]
+        let shared: Vec<f64> = self.tensor(1, "v_proj.weight")?[kv_head * head_dim * hidden_size..]
+            [..head_dim * hidden_size]
             .iter()
             .map(|&weight| f64::from(weight))
             .collect();
@@ -225,7 +255,12 @@ impl Circuit<'_> {
         matrix: &[f64],
         strength: f64,
     ) -> Result<(), ModelError> {
-        let ModelConfig { head_dim, hidden_size, n_heads, .. } = *self.config;
+        let ModelConfig {
+            head_dim,
+            hidden_size,
+            n_heads,
+            ..
+        } = *self.config;
         let weights = self.tensor(layer, "o_proj.weight")?;
         for row in 0..head_dim {
             for column in 0..hidden_size {
@@ -238,7 +273,11 @@ impl Circuit<'_> {
 
     fn tensor(&mut self, layer: usize, name: &str) -> Result<&mut [f32], ModelError> {
         let full = format!("model.layers.{layer}.self_attn.{name}");
-        let found = self.layout.tensors.iter().find(|tensor| tensor.name == full);
+        let found = self
+            .layout
+            .tensors
+            .iter()
+            .find(|tensor| tensor.name == full);
         let tensor = found.ok_or_else(|| ModelError::Unsupported {
             feature: format!("initializer `induction` for a model without `{full}`"),
         })?;
@@ -256,7 +295,9 @@ fn orthonormal(rows: usize, columns: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let mut row: Vec<f64> = drawn.into_iter().map(f64::from).collect();
         for other in matrix.chunks_exact(columns) {
             let along = dot(&row, other);
-            row.iter_mut().zip(other).for_each(|(value, other)| *value -= along * other);
+            row.iter_mut()
+                .zip(other)
+                .for_each(|(value, other)| *value -= along * other);
         }
         let length = dot(&row, &row).sqrt();
         matrix.extend(row.iter().map(|value| value / length));

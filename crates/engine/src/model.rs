@@ -5,11 +5,8 @@ use std::{path::Path, sync::Arc};
 use record::Seed;
 
 use crate::{
-    Initializer, ModelConfig, ModelError,
-    buffer::Buffer,
-    checkpoint, init,
-    kernels::linear::Packed,
-    layout::Layout,
+    Initializer, ModelConfig, ModelError, buffer::Buffer, checkpoint, init,
+    kernels::linear::Packed, layout::Layout,
 };
 
 /// Immutable weights that samplers and trainers share through an [`Arc`].
@@ -54,7 +51,8 @@ impl Model {
 
     /// Reads a Hugging Face directory: `config.json` and `model.safetensors`, F32 or BF16 (widened).
     pub fn load(directory: &Path) -> Result<Self, ModelError> {
-        let config = ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
+        let config =
+            ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
         let layout = Layout::new(&config);
         let weights = checkpoint::read_weights(&directory.join("model.safetensors"), &layout)?;
         Ok(Self::from_parts(config, layout, weights))
@@ -87,7 +85,13 @@ impl Model {
     pub(crate) fn from_parts(config: ModelConfig, layout: Layout, weights: Buffer) -> Self {
         let layers = vec![PackedLayer::default(); config.n_layers];
         let layout = Arc::new(layout);
-        let mut model = Self { config, layout, weights, layers, head: Packed::default() };
+        let mut model = Self {
+            config,
+            layout,
+            weights,
+            layers,
+            head: Packed::default(),
+        };
         model.repack();
         model
     }
@@ -120,13 +124,25 @@ impl Model {
         let hidden = config.hidden_size;
         for (packed, layer) in self.layers.iter_mut().zip(&self.layout.layers) {
             let matrix = |range: &std::ops::Range<usize>| &weights[range.clone()];
-            packed.qkv.forward(matrix(&layer.qkv), config.qkv_width(), hidden);
-            packed.output.forward(matrix(&layer.output), hidden, config.heads_width());
+            packed
+                .qkv
+                .forward(matrix(&layer.qkv), config.qkv_width(), hidden);
+            packed
+                .output
+                .forward(matrix(&layer.output), hidden, config.heads_width());
             let intermediate = config.intermediate_size;
-            packed.gate_up.forward(matrix(&layer.gate_up), 2 * intermediate, hidden);
-            packed.down.forward(matrix(&layer.down), hidden, intermediate);
+            packed
+                .gate_up
+                .forward(matrix(&layer.gate_up), 2 * intermediate, hidden);
+            packed
+                .down
+                .forward(matrix(&layer.down), hidden, intermediate);
         }
-        self.head.forward(&weights[self.layout.head.clone()], config.vocab_size, hidden);
+        self.head.forward(
+            &weights[self.layout.head.clone()],
+            config.vocab_size,
+            hidden,
+        );
     }
 }
 

@@ -19,6 +19,8 @@ const ENTRY: &str = "f";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     pub kept: usize,
+    /// The right program gives the same output on every hidden call, so a constant would pass.
+    pub constant: usize,
     /// The planted bug changes no output on the hidden calls.
     pub harmless: usize,
     /// The right program raised, or did not give the same outputs twice.
@@ -135,6 +137,8 @@ async fn check(
         };
         if !passes(&again) {
             checked.broken += 1;
+        } else if outputs.iter().all(|output| *output == outputs[0]) {
+            checked.constant += 1;
         } else if passes(&found) != draft.planted().is_none() {
             checked.harmless += 1;
         } else {

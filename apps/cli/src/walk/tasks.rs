@@ -79,11 +79,11 @@ impl Walk<'_> {
         });
         let (made, checked) = made?;
         work.done(format!(
-            "{}: {} made; every right program passes its tests, every wrong one fails ({} drafts with \
-             a harmless bug thrown away)",
+            "{}: {} made; every right program passes its tests, every wrong one fails ({} drafts \
+             thrown away: harmless bugs, constant outputs)",
             split.name(),
             checked.kept,
-            checked.harmless + checked.broken,
+            checked.harmless + checked.constant + checked.broken,
         ));
         self.run
             .note(&format!("tasks/{}", split.name()), json!(checked))

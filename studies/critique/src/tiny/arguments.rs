@@ -36,10 +36,23 @@ pub enum Arguments {
     Natural,
 }
 
+/// Draws a call may take on average before [`Arguments::calls`] gives up.
+const ATTEMPTS: usize = 16;
+
 impl Arguments {
-    /// The first `n` calls of this stream.
+    /// `n` calls of this stream, no two alike; fewer only where the world has no more.
     pub fn calls(&self, n: usize, rng: &mut ChaCha8Rng) -> Vec<Call> {
-        (0..n).map(|index| self.call(index, rng)).collect()
+        let mut calls = Vec::with_capacity(n);
+        for index in 0..ATTEMPTS * n {
+            if calls.len() == n {
+                break;
+            }
+            let call = self.call(index, rng);
+            if !calls.contains(&call) {
+                calls.push(call);
+            }
+        }
+        calls
     }
 
     fn call(&self, index: usize, rng: &mut ChaCha8Rng) -> Call {

@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a recipe: make tasks, train, evaluate, report
     Train(TrainArgs),
-    /// Evaluate the policies of a run again, or a recipe's untrained roles
+    /// Evaluate the policies of a run again; the run stays as it is
     Eval(EvalArgs),
     /// Rebuild report.html and summary.json of a run, and print its result
     Report(ReportArgs),
@@ -36,7 +36,7 @@ pub(crate) struct TrainArgs {
     /// The recipe, a TOML file
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) recipe: Option<PathBuf>,
-    /// Where the run is written [default: runs/<name>, numbered if it exists]
+    /// Where the run is written [default: runs/NAME, numbered if it exists]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) run: Option<PathBuf>,
     /// Override a key of the recipe, for example --set rl.steps=10
@@ -58,7 +58,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) tasks: Option<PathBuf>,
     /// Episodes a task [default: as the recipe says]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) samples: Option<u32>,
     /// Seed of the sampling [default: the run's]
     #[arg(long, value_name = "N")]

@@ -132,7 +132,6 @@ impl Plan {
             || "none: programs cannot be run here, see `etude doctor`".to_owned(),
             |tier| tier.to_string(),
         );
-        let parameters: usize = models.iter().map(|model| model.parameters).sum();
         Ok(Self {
             recipe: path.to_owned(),
             hash,
@@ -141,8 +140,7 @@ impl Plan {
             models,
             total_seconds: phases.iter().map(|phase| phase.seconds).sum(),
             phases,
-            // Weights and their packed copy, gradients of a few lanes, two moments, the reference.
-            memory_mib: (parameters as f64 * 4.0 * 10.0) / (1u64 << 20) as f64 + 200.0,
+            memory_mib: recipe.memory_bytes() / (1u64 << 20) as f64,
             machine_memory_mib: crate::machine::memory_bytes()
                 .map(|bytes| bytes as f64 / (1u64 << 20) as f64),
         })

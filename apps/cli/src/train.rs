@@ -17,30 +17,61 @@ use crate::{
 };
 
 pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
-    let (recipe, run, replay) = match (&args.resume, &args.recipe) {
-        (Some(directory), _) => resume(directory, screen)?,
-        (None, Some(path)) => begin(path, args, screen)?,
-        (None, None) => return Err(Failure::Asked(anyhow::anyhow!("name a recipe"))),
-    };
-    let instruments = Instruments::start(&recipe)?;
+    match (&args.resume, &args.recipe) {
+        (Some(directory), _) => {
+            let (recipe, run, replay) = resume(directory, screen)?;
+            let instruments = Instruments::start(&recipe)?;
+            walk(&recipe, &run, &replay, &instruments, args.json, screen)
+        }
+        (None, Some(path)) => {
+            let resolved = recipe::load::<Recipe>(path, &args.set).asked()?;
+            resolved.value.check().asked()?;
+            check_task_files(&resolved.value)?;
+            // Before the directory, so that a machine without a sandbox leaves none behind.
+            let instruments = Instruments::start(&resolved.value)?;
+            let run = begin(path, &resolved, args, screen)?;
+            walk(
+                &resolved.value,
+                &run,
+                &Replay::default(),
+                &instruments,
+                args.json,
+                screen,
+            )
+        }
+        (None, None) => Err(Failure::Asked(anyhow::anyhow!("name a recipe"))),
+    }
+}
+
+fn walk(
+    recipe: &Recipe,
+    run: &RunDir,
+    replay: &Replay,
+    instruments: &Instruments,
+    json: bool,
+    screen: Screen,
+) -> Outcome<()> {
     let stop = Stop::default();
-    stop_on_request(&instruments, &stop, screen)?;
+    stop_on_request(instruments, &stop, screen)?;
     let walk = Walk {
-        recipe: &recipe,
-        run: &run,
-        replay: &replay,
-        instruments: &instruments,
+        recipe,
+        run,
+        replay,
+        instruments,
         screen,
         stop: &stop,
     };
     walk.train()?;
-    print_result(run.path(), args.json, screen)
+    print_result(run.path(), json, screen)
 }
 
-fn begin(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
-    let Resolved { value, text, hash } = recipe::load::<Recipe>(path, &args.set).asked()?;
-    value.check().asked()?;
-    check_task_files(&value)?;
+fn begin(
+    path: &Path,
+    recipe: &Resolved<Recipe>,
+    args: &TrainArgs,
+    screen: Screen,
+) -> Outcome<RunDir> {
+    let Resolved { value, text, hash } = recipe;
     let directory = match &args.run {
         Some(directory) => directory.clone(),
         None => free_directory(&value.name),
@@ -49,18 +80,18 @@ fn begin(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<(Recipe, RunD
         study: "critique".to_owned(),
         name: value.name.clone(),
         seed: value.seed,
-        recipe_hash: hash,
+        recipe_hash: hash.clone(),
         etude: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine::facts(),
     };
-    let run = RunDir::create(&directory, &text, started).asked()?;
+    let run = RunDir::create(&directory, text, started).asked()?;
     screen.say(format!(
         "{}: {}, seed {}",
         directory.display(),
         path.display(),
         value.seed
     ));
-    Ok((value, run, Replay::default()))
+    Ok(run)
 }
 
 fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {

@@ -60,12 +60,24 @@ pub async fn evaluate<S: Study>(
         .flat_map(|episode| &episode.calls)
         .map(|call| call.completion.response.len() as u64)
         .sum();
+    let tally = Tally::of(&groups);
+    let mut metrics = suite.study.evaluation_metrics(&groups);
+    if tally.faulted() > 0 {
+        // Counted, not estimated: these episodes are in no other measure.
+        let value = tally.faulted() as f64 / tally.episodes() as f64;
+        let share = Estimate {
+            value,
+            low: value,
+            high: value,
+        };
+        metrics.insert("no_verdict_rate".to_owned(), share);
+    }
     Ok(Evaluated {
-        metrics: suite.study.evaluation_metrics(&groups),
+        metrics,
         name: suite.name,
         policy: suite.policy,
         n_tasks: suite.tasks.len(),
-        tally: Tally::of(&groups),
+        tally,
         groups,
         sampled_tokens,
     })

@@ -35,6 +35,13 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// The log lost its first record, which is written before the run appears.
+    #[error(
+        "{} has no first record: it was emptied or cut by something else; restore it from a copy (nothing of the run was touched)",
+        path.display()
+    )]
+    NoBeginning { path: PathBuf },
+
     /// Another process holds the writer's lock.
     #[error(
         "another process is writing the run {}: wait until it ends, or stop it",

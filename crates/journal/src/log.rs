@@ -58,11 +58,7 @@ impl Log {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).at(path, "read")?;
         let scanned = scan(&bytes, path)?;
-        if scanned.committed < FIRST_LINE.len() as u64 {
-            file.set_len(0).at(path, "cut the torn tail")?;
-            file.seek(SeekFrom::Start(0)).at(path, "seek")?;
-            return Ok((Self::begin(file, path)?, scanned));
-        }
+        scanned.require_beginning(path)?;
         if scanned.torn > 0 {
             file.set_len(scanned.committed)
                 .at(path, "cut the torn tail")?;
@@ -151,6 +147,19 @@ pub(crate) fn scan(bytes: &[u8], path: &Path) -> Result<Scanned> {
         committed: offset as u64,
         torn: (bytes.len() - offset) as u64,
     })
+}
+
+impl Scanned {
+    /// A run appears together with its first record, so a log without one was cut or emptied by
+    /// somebody else, and nothing of the run may be touched on its word.
+    pub(crate) fn require_beginning(&self, path: &Path) -> Result<()> {
+        if self.records.is_empty() {
+            return Err(Error::NoBeginning {
+                path: path.to_owned(),
+            });
+        }
+        Ok(())
+    }
 }
 
 /// The payload at `offset`; `None` when the file ends before the record does.

@@ -45,6 +45,7 @@ impl RunReader {
             read => read.at(&log_path, "read")?,
         };
         let scanned = log::scan(&bytes, &log_path)?;
+        scanned.require_beginning(&log_path)?;
         let recovered = Resumed {
             torn_bytes: scanned.torn,
             leftovers: Vec::new(),

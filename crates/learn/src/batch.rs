@@ -17,7 +17,8 @@ pub struct BatchStats {
     pub infra_faults: usize,
     pub grader_faults: usize,
     pub timeouts: usize,
-    /// Graded members of zero-variance groups that were dropped.
+    /// Graded members of zero-variance groups that were dropped, and those whose whole group but
+    /// them ended without a verdict.
     pub dropped: usize,
     /// Training rows, one per call of the trained role.
     pub rows: usize,
@@ -63,6 +64,11 @@ pub fn batch_of_groups(
         stats.zero_variance_groups += usize::from(uniform);
         if uniform && config.zero_variance == ZeroVariance::Drop {
             stats.dropped += graded;
+            continue;
+        }
+        if graded == 1 && group.episodes.len() > 1 {
+            // The others ended without a verdict: nothing is left to compare this one with.
+            stats.dropped += 1;
             continue;
         }
         let worth = advantages(&rewards, config.advantage);

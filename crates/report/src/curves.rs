@@ -33,32 +33,32 @@ const PANELS: [Panel; 15] = [
         title: "pass@1 while training",
         meaning: "revisions of the step's own tasks that pass; initial: before revision",
         unit: Unit::Share,
-        metrics: &[("*pass_at_1", "pass@1")],
+        metrics: &[
+            ("pass_at_1", "after revision"),
+            ("initial_pass_at_1", "before"),
+        ],
     },
     Panel {
         title: "Made right, broken",
         meaning: "wrong programs made right, right ones broken",
         unit: Unit::Share,
-        metrics: &[("delta/up", "Δ↑"), ("delta/down", "Δ↓")],
+        metrics: &[("delta_up", "Δ↑"), ("delta_down", "Δ↓")],
     },
     Panel {
         title: "Judgment",
         meaning: "verdicts of the critiques against the truth",
         unit: Unit::Share,
         metrics: &[
-            ("judgment/accuracy", "accuracy"),
-            ("judgment/f1", "macro F1"),
+            ("judgment_accuracy_on_wrong", "wrong programs"),
+            ("judgment_accuracy_on_right", "right programs"),
+            ("judgment_f1", "macro F1"),
         ],
     },
     Panel {
         title: "Exactly right critiques",
         meaning: "the true defect and its true repair are named",
         unit: Unit::Share,
-        metrics: &[
-            ("*exact", "exact"),
-            ("*exact_share", "exact"),
-            ("*exact_wrong", "wrong programs"),
-        ],
+        metrics: &[("exact_on_wrong", "wrong programs")],
     },
     Panel {
         title: "No judgment line",
@@ -91,7 +91,7 @@ const PANELS: [Panel; 15] = [
         title: "Groups without contrast",
         meaning: "all rewards equal, so nothing is learnt from them",
         unit: Unit::Share,
-        metrics: &[("zero_variance_groups", "share")],
+        metrics: &[("rollout/zero_variance_share", "share")],
     },
     Panel {
         title: "Gradient norm",

@@ -60,7 +60,7 @@ const METRICS: [(&str, Wording); 12] = [
         ),
     ),
     (
-        "judgment_accuracy_wrong",
+        "judgment_accuracy_on_wrong",
         wording(
             "judged rightly, wrong programs",
             "wrong programs called incorrect",
@@ -68,7 +68,7 @@ const METRICS: [(&str, Wording); 12] = [
         ),
     ),
     (
-        "judgment_accuracy_right",
+        "judgment_accuracy_on_right",
         wording(
             "judged rightly, right programs",
             "right programs called correct",
@@ -84,7 +84,7 @@ const METRICS: [(&str, Wording); 12] = [
         ),
     ),
     (
-        "exact_wrong",
+        "exact_on_wrong",
         wording(
             "exactly right on wrong programs",
             "wrong programs whose defect and repair are named",

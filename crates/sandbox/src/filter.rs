@@ -78,6 +78,12 @@ fn forbidden(tier: Tier) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler:
     let push_input =
         SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?;
     rules.insert(libc::SYS_ioctl, vec![SeccompRule::new(vec![push_input])?]);
+    // A program that could send SIGKILL could make its own end look like a fault of the machine.
+    for (call, signal) in SIGNAL_CALLS {
+        let (width, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+        let kill = SeccompCondition::new(*signal, width, equal, libc::SIGKILL as u64)?;
+        rules.insert(*call, vec![SeccompRule::new(vec![kill])?]);
+    }
     if tier != Tier::Namespaces {
         // No network namespace: no sockets. `socketpair` stays.
         rules.insert(libc::SYS_socket, vec![]);
@@ -86,6 +92,16 @@ fn forbidden(tier: Tier) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler:
     }
     Ok(rules)
 }
+
+/// Calls that send a signal, and which argument names it.
+const SIGNAL_CALLS: &[(c_long, u8)] = &[
+    (libc::SYS_kill, 1),
+    (libc::SYS_tkill, 1),
+    (libc::SYS_tgkill, 2),
+    (libc::SYS_pidfd_send_signal, 1),
+    (libc::SYS_rt_sigqueueinfo, 1),
+    (libc::SYS_rt_tgsigqueueinfo, 2),
+];
 
 /// Everything that changes the machine, reaches into other processes, or is a large and rarely
 /// needed part of the kernel.

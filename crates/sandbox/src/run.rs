@@ -98,8 +98,12 @@ pub(crate) fn run(
         Ok(ended) => ended,
         Err(detail) => return Ok(Err(detail)),
     };
+    let Some(status) = killed.or_else(|| status(&ended, request)) else {
+        let detail = "the program was killed from outside the sandbox (signal 9)";
+        return Ok(Err(detail.to_owned()));
+    };
     Ok(Ok(RunOutcome {
-        status: killed.unwrap_or_else(|| status(&ended, request)),
+        status,
         stdout: stdout.capture.finish(),
         stderr: stderr.capture.finish(),
         result: result.capture.finish().head,
@@ -287,23 +291,25 @@ fn drain_to_end(run: &mut Run<'_>) -> io::Result<()> {
 }
 
 /// How a main process that was not killed for a limit ended. The signals that say why are those of
-/// `zygote.py`.
-fn status(ended: &Ended, request: &Request) -> Status {
+/// `zygote.py`. `None` when somebody else killed it, such as the host out of memory: programs cannot
+/// send that signal (see `filter`), so it says nothing about the program.
+fn status(ended: &Ended, request: &Request) -> Option<Status> {
     if libc::WIFEXITED(ended.status) {
-        return match libc::WEXITSTATUS(ended.status) {
+        return Some(match libc::WEXITSTATUS(ended.status) {
             0 => Status::Ok,
             code => Status::NonZero(code),
-        };
+        });
     }
     let signal = libc::WTERMSIG(ended.status);
-    match signal {
+    Some(match signal {
         libc::SIGXCPU => Status::CpuTimeout,
         libc::SIGKILL if ended.cpu >= request.limits.cpu => Status::CpuTimeout,
+        libc::SIGKILL => return None,
         libc::SIGXFSZ => Status::Disk,
         _ if signal == libc::SIGRTMIN() + 7 => Status::Memory,
         _ if signal == libc::SIGRTMIN() + 8 => Status::Disk,
         _ => Status::Signal(signal),
-    }
+    })
 }
 
 fn is_transient(error: &io::Error) -> bool {

@@ -156,6 +156,38 @@ async fn a_killed_interpreter_or_slot_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_program_killed_by_somebody_else_is_no_failed_program() {
+    let sandbox = Sandbox::start(Config::new(1)).unwrap();
+    let own = Job::script("import os\nos.kill(os.getpid(), 9)", Limits::SMALL);
+    let refused = sandbox.run(own).await.unwrap();
+    assert_eq!(
+        refused.status,
+        Status::NonZero(1),
+        "{}",
+        refused.stderr.text()
+    );
+    assert!(refused.stderr.text().contains("PermissionError"));
+    let before = descendants(sandbox.supervisor_pid().unwrap());
+    let run = tokio::spawn({
+        let sandbox = sandbox.clone();
+        async move { sandbox.run(Job::script(SLEEP, long())).await }
+    });
+    let program = loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let now = descendants(sandbox.supervisor_pid().unwrap());
+        // The run's init comes first, then the program, then what it starts.
+        if let [_, program, ..] = now.difference(&before).copied().collect::<Vec<_>>()[..] {
+            break program;
+        }
+    };
+    kill(program);
+    let lost = run.await.unwrap();
+    assert!(matches!(lost, Err(SandboxError::Setup { .. })), "{lost:?}");
+    let next = sandbox.run(Job::script("print(1)", Limits::SMALL)).await;
+    assert_eq!(next.unwrap().status, Status::Ok);
+}
+
+#[tokio::test]
 async fn nothing_is_left_behind() {
     let scratch = tempfile::tempdir().unwrap();
     let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -60,8 +60,8 @@ async fn programs_run_as_the_interpreter_would_run_them() {
     .await;
     check("def f(:", Status::NonZero(1), "", "SyntaxError").await;
     check(
-        "import os; os.kill(os.getpid(), 9)",
-        Status::Signal(9),
+        "import os; os.kill(os.getpid(), 11)",
+        Status::Signal(11),
         "",
         "",
     )

@@ -1,7 +1,7 @@
 //! One episode: critique, revision, tests.
 
 use code::{Fence, extract_python, normal_form};
-use judge::{Judge, Verdict};
+use judge::{Judge, Verdict, VerdictStatus};
 use record::{Fault, Reward, StopReason};
 use rollout::{Cx, Played};
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,9 @@ pub(crate) async fn play(
             .verdict(&program, &task.gold.tests)
             .await
             .map_err(Fault::infra)?;
+        if verdict.status == VerdictStatus::NoTests {
+            return Err(Fault::grader(format!("task {} has no tests", task.id)));
+        }
         let changed = normal_form(&program).digest != normal_form(&task.public.program).digest;
         let incorrect = reading
             .judgment

@@ -225,6 +225,7 @@ impl Recipe {
             "tokenizer.vocabulary is {}; the bytes and the special tokens alone are {smallest}",
             self.tokenizer.vocabulary
         );
+        self.check_sizes()?;
         self.check_mixes()?;
         self.check_budgets()?;
         for (role, settings) in [("critic", &self.critic), ("reviser", &self.reviser)] {
@@ -252,6 +253,63 @@ impl Recipe {
             );
         }
         Ok(())
+    }
+
+    /// Sizes that no machine of today holds are refused before anything allocates them.
+    fn check_sizes(&self) -> anyhow::Result<()> {
+        use anyhow::ensure;
+        ensure!(
+            !self.name.is_empty()
+                && !self.name.contains(['/', '\\'])
+                && !self.name.starts_with('.'),
+            "name is `{}`; it names a directory under runs/, so it has no slash and does not begin with a dot",
+            self.name
+        );
+        let counts = [
+            ("threads", self.threads, 1 << 10),
+            ("tokenizer.vocabulary", self.tokenizer.vocabulary, 1 << 20),
+            ("tasks.train", self.tasks.train, 1 << 20),
+            ("tasks.eval", self.tasks.eval, 1 << 20),
+            ("sft.drafts", self.sft.drafts, 1 << 24),
+            ("rl.tasks_per_step", self.rl.tasks_per_step, 1 << 16),
+            ("rl.group_size", self.rl.group_size as usize, 1 << 12),
+            ("eval.samples", self.eval.samples as usize, 1 << 16),
+            ("critic.model.context", self.critic.model.context, 1 << 20),
+            ("reviser.model.context", self.reviser.model.context, 1 << 20),
+        ];
+        for (key, value, most) in counts {
+            ensure!(
+                value <= most,
+                "{key} is {value}; at most {most} is possible"
+            );
+        }
+        if let Some(memory) = crate::machine::memory_bytes() {
+            let needed = self.memory_bytes();
+            ensure!(
+                needed <= memory as f64,
+                "the models need about {:.1} GiB of memory and this machine has {:.1}; lower \
+                 critic.model or reviser.model",
+                needed / (1u64 << 30) as f64,
+                memory as f64 / (1u64 << 30) as f64
+            );
+        }
+        Ok(())
+    }
+
+    /// What training takes at its peak, roughly: weights and their packed copy, gradients of four
+    /// lanes, two moments, the reference; cached keys and values; the program itself.
+    pub(crate) fn memory_bytes(&self) -> f64 {
+        const COPIES: f64 = 10.0;
+        const PROGRAM: f64 = 200.0 * (1u64 << 20) as f64;
+        let parameters: f64 = [&self.critic.model, &self.reviser.model]
+            .into_iter()
+            .map(|model| {
+                let hidden = model.hidden_size as f64;
+                let layer = hidden * (4.0 * hidden + 3.0 * model.intermediate_size as f64);
+                model.layers as f64 * layer + self.tokenizer.vocabulary as f64 * hidden
+            })
+            .sum();
+        parameters * 4.0 * COPIES + PROGRAM
     }
 
     /// Every mix must have something to draw.

@@ -1,6 +1,6 @@
 //! Phase `tasks`: drawn from the tiny world and checked in the sandbox, or read from files.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use critique::{Task, make_tasks, tiny::Split};
 use serde_json::json;
@@ -15,6 +15,19 @@ const EVAL: &str = "eval.jsonl";
 pub(crate) struct TaskSets {
     pub(crate) train: Vec<Arc<Task>>,
     pub(crate) eval: Vec<Arc<Task>>,
+}
+
+impl TaskSets {
+    /// Held-out tasks whose function is also one of the training tasks.
+    fn shared_functions(&self) -> usize {
+        let trained: BTreeSet<&str> = self
+            .train
+            .iter()
+            .map(|task| task.facts.function.as_str())
+            .collect();
+        let shared = |task: &&Arc<Task>| trained.contains(task.facts.function.as_str());
+        self.eval.iter().filter(shared).count()
+    }
 }
 
 impl Walk<'_> {
@@ -39,8 +52,13 @@ impl Walk<'_> {
             train: self.read(TRAIN)?,
             eval: self.read(EVAL)?,
         };
+        let shared = sets.shared_functions();
+        let apart = match shared {
+            0 => "disjoint by function and so by bug".to_owned(),
+            n => format!("but {n} of those ask for functions that are trained on"),
+        };
         self.screen.say(format!(
-            "  {} to train on, {} held out, disjoint by function and by bug; sandbox tier {}",
+            "  {} to train on, {} held out, {apart}; sandbox tier {}",
             sets.train.len(),
             sets.eval.len(),
             self.instruments.sandbox.tier(),

@@ -155,12 +155,12 @@ pub(crate) fn rl(run: &RunDir, steps: u64) {
             ),
             ("prompt_length/mean", 61.0 + noise("prompt", step, 1.0)),
             (
-                "judgment/accuracy",
+                "judgment_accuracy_on_wrong",
                 0.49 + 0.25 * way + noise("accuracy", step, 0.04),
             ),
-            ("judgment/f1", 0.48 + 0.23 * way + noise("f1", step, 0.04)),
-            ("delta/up", 0.22 + 0.33 * way + noise("up", step, 0.04)),
-            ("delta/down", 0.30 - 0.18 * way + noise("down", step, 0.03)),
+            ("judgment_f1", 0.48 + 0.23 * way + noise("f1", step, 0.04)),
+            ("delta_up", 0.22 + 0.33 * way + noise("up", step, 0.04)),
+            ("delta_down", 0.30 - 0.18 * way + noise("down", step, 0.03)),
             (
                 "critique/exact",
                 0.16 + 0.2 * way + noise("exact", step, 0.03),
@@ -170,7 +170,7 @@ pub(crate) fn rl(run: &RunDir, steps: u64) {
                 0.07 * (1.0 - way) + noise("gate", step, 0.01).abs(),
             ),
             (
-                "zero_variance_groups",
+                "rollout/zero_variance_share",
                 0.26 + 0.2 * way + noise("flat", step, 0.06),
             ),
             ("sandbox/errors", if step % 23 == 0 { 1.0 } else { 0.0 }),
@@ -232,9 +232,9 @@ pub(crate) fn measures<const N: usize>(values: [f64; N]) -> BTreeMap<String, Est
         "delta_down",
         "judgment_accuracy",
         "judgment_f1",
-        "judgment_accuracy_wrong",
-        "judgment_accuracy_right",
-        "exact_wrong",
+        "judgment_accuracy_on_wrong",
+        "judgment_accuracy_on_right",
+        "exact_on_wrong",
     ];
     let named = names.into_iter().zip(values);
     named

@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::{
-    RunOutcome, SandboxError, Tier, confine, hook,
+    RunOutcome, SandboxError, Tier, TierChoice, confine, hook,
     slot::Setup,
     sys,
     wire::{self, Event, Failure, Request},
@@ -242,6 +242,8 @@ impl Owner {
                 self.failures = 0;
                 self.mailbox.counters.slots_started.fetch_add(1, Relaxed);
                 if let Some(started) = self.started.take() {
+                    // What this sandbox was said to be is what every later supervisor must be.
+                    self.setup.config.tier = TierChoice::Exactly(tier);
                     let _ = started.send(Ok((tier, python_version)));
                 }
                 Ok(())

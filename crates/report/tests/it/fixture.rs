@@ -162,7 +162,7 @@ pub(crate) fn rl(run: &RunDir, steps: u64) {
             ("delta_up", 0.22 + 0.33 * way + noise("up", step, 0.04)),
             ("delta_down", 0.30 - 0.18 * way + noise("down", step, 0.03)),
             (
-                "critique/exact",
+                "exact_on_wrong",
                 0.16 + 0.2 * way + noise("exact", step, 0.03),
             ),
             (
@@ -181,10 +181,7 @@ pub(crate) fn rl(run: &RunDir, steps: u64) {
             ),
         ];
         if step % 10 == 0 {
-            metrics.push((
-                "val/pass_at_1",
-                0.39 + 0.27 * way + noise("val", step, 0.02),
-            ));
+            metrics.push(("pass_at_1", 0.39 + 0.27 * way + noise("val", step, 0.02)));
         }
         let timings = [
             ("timing_s/gen", 0.92 + noise("gen", step, 0.1)),

@@ -82,7 +82,11 @@ fn a_whole_run_has_every_section() {
     for title in [
         "Reward",
         "KL to the start",
-        "pass@1, held out",
+        "pass@1 while training",
+        "Made right, broken",
+        "Judgment",
+        "Exactly right critiques",
+        "Groups without contrast",
         "Supervised loss",
     ] {
         assert!(html.contains(&format!("<h3>{title}</h3>")), "{title}");

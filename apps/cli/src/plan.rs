@@ -28,8 +28,8 @@ use crate::{
 const TRIAL_ROWS: usize = 96;
 /// Sandbox runs a second and slot, and tokens decoded a second and thread, that the time is
 /// estimated with: what the benchmarks beside `judge` and `engine` print on a small machine.
-const RUNS_PER_SLOT: f64 = 100.0;
-const DECODED_PER_THREAD: f64 = 25_000.0;
+const RUNS_PER_SLOT: f64 = 80.0;
+const DECODED_PER_THREAD: f64 = 18_000.0;
 
 /// What will run.
 #[derive(Debug, Serialize)]

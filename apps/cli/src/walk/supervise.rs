@@ -7,7 +7,7 @@ use critique::{
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
-use engine::{LearnerOptions, Model};
+use engine::{Initializer, LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
 use record::{Datum, Message, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
@@ -84,10 +84,12 @@ impl Walk<'_> {
             )
             .asked()?,
         );
-        self.screen.say(format!(
-            "  {} parameters, from random weights",
-            model.n_parameters()
-        ));
+        let start = match settings.model.initializer {
+            Initializer::Normal => "from random weights",
+            Initializer::Induction => "from random weights with an induction head laid out in them",
+        };
+        self.screen
+            .say(format!("  {} parameters, {start}", model.n_parameters()));
         for (index, stage) in stages.iter().enumerate() {
             let phase = format!("sft/{role}/{}", index + 1);
             let engine = &self.instruments.engine;

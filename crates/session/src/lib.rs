@@ -1,0 +1,16 @@
+//! A repository that commands run in: one contract over the jail, containers, queues and other machines.
+//!
+//! A [`Backend`] starts [`Session`]s. A session is a folder, the work tree, in which commands run one
+//! after the other and keep what they change; it can be read, written, patched, put aside as a
+//! snapshot and brought back. What a command did is a [`CommandOutcome`]; what the machinery failed
+//! to do is a [`SessionError`], and never the command's fault.
+
+mod backend;
+mod command;
+mod error;
+mod image;
+
+pub use backend::{Backend, Session, SnapshotId};
+pub use command::{Command, CommandOutcome};
+pub use error::SessionError;
+pub use image::{Capabilities, Enforcement, Image, SnapshotKind};

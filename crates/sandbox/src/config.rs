@@ -17,6 +17,10 @@ pub struct Config {
     pub python: Option<PathBuf>,
     /// Modules imported once per slot, so that programs importing them pay nothing.
     pub preload: Vec<String>,
+    /// Modules that are slow to import: a program that mentions one runs in a second interpreter of
+    /// its slot, which has imported them all. Started by the first such program; those that are not
+    /// installed are left out.
+    pub preload_on_mention: Vec<String>,
     /// A slot is replaced after this many runs.
     pub runs_per_slot: u32,
     /// Where the working folders of the weaker tiers are made. [`Tier::Namespaces`] needs none.
@@ -77,6 +81,7 @@ impl Config {
             allow_weak_tier: false,
             python: None,
             preload: preload.map(str::to_owned).to_vec(),
+            preload_on_mention: vec!["numpy".to_owned()],
             runs_per_slot: 2000,
             scratch: PathBuf::from("/tmp"),
         }

@@ -13,7 +13,7 @@ use crate::{
     jail::RunNamespaces,
     sys, watchdog,
     wire::{Reply, Request},
-    zygote::{Ended, RunFds, Zygote},
+    zygote::{Ended, Interpreters, RunFds, Zygote},
 };
 
 /// The run could not go on, and the slot cannot either.
@@ -39,10 +39,11 @@ const AFTER_KILL: Duration = Duration::from_secs(5);
 /// Runs `request` and says how it went. The end of `client` ends the run.
 pub(crate) fn run(
     request: &Request,
-    zygote: &Zygote,
+    interpreters: &Interpreters<'_>,
     tier: Tier,
     client: BorrowedFd<'_>,
 ) -> Result<Reply, Lost> {
+    let zygote = interpreters.of(request);
     let namespaces = match tier {
         Tier::Namespaces => Some(RunNamespaces::new(&request.limits)?),
         Tier::Landlock | Tier::Limits => None,
@@ -74,6 +75,10 @@ pub(crate) fn run(
     let mut run = Run {
         request,
         zygote,
+        housekeeping: interpreters
+            .pids()
+            .chain(namespaces.as_ref().map(RunNamespaces::pid))
+            .collect(),
         namespaces: &namespaces,
         started,
         streams: [
@@ -117,6 +122,8 @@ pub(crate) fn run(
 struct Run<'a> {
     request: &'a Request,
     zygote: &'a Zygote,
+    /// Processes of the slot that are no run's.
+    housekeeping: Vec<libc::pid_t>,
     namespaces: &'a Option<RunNamespaces>,
     started: Instant,
     /// Standard output, standard error, result.
@@ -237,9 +244,7 @@ impl Run<'_> {
     }
 
     fn processes(&self) -> Vec<libc::pid_t> {
-        let mut housekeeping = vec![self.zygote.pid];
-        housekeeping.extend(self.namespaces.as_ref().map(RunNamespaces::pid));
-        watchdog::descendants(&housekeeping)
+        watchdog::descendants(&self.housekeeping)
     }
 
     fn kill(&mut self, reason: Status) {

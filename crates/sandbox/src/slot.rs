@@ -17,7 +17,7 @@ use crate::{
     run::{self, Lost},
     sys,
     wire::{self, Request},
-    zygote::{Zygote, ZygoteSetup},
+    zygote::{Interpreters, ZygoteSetup},
 };
 
 /// What the supervisor is started with.
@@ -152,27 +152,27 @@ fn live(
         let told = serde_json::to_vec(ready).unwrap_or_default();
         let _ = sys::write_all(tell_ready.as_fd(), &told);
     };
-    let zygote = match prepare(setup, tier, filters, &wait_mapped, scratch) {
-        Ok(zygote) => zygote,
+    let mut interpreters = match prepare(setup, tier, filters, &wait_mapped, scratch) {
+        Ok(interpreters) => interpreters,
         Err(error) => {
             tell(&Err(error.to_string()));
             return 1;
         }
     };
-    tell(&Ok(zygote.python_version.clone()));
+    tell(&Ok(interpreters.python_version().to_owned()));
     drop((tell_ready, wait_mapped));
-    let served = serve(&zygote, tier, socket.as_fd(), scratch);
-    zygote.stop();
+    let served = serve(&mut interpreters, tier, socket.as_fd(), scratch);
+    interpreters.stop();
     i32::from(served.is_err())
 }
 
-fn prepare(
-    setup: &Setup,
+fn prepare<'a>(
+    setup: &'a Setup,
     tier: Tier,
-    filters: &Filters,
+    filters: &'a Filters,
     wait_mapped: &OwnedFd,
     scratch: Option<&Scratch>,
-) -> io::Result<Zygote> {
+) -> io::Result<Interpreters<'a>> {
     let mut byte = [0];
     if sys::read(wait_mapped.as_fd(), &mut byte)? == 0 {
         return Err(io::Error::other("the supervisor gave up"));
@@ -206,26 +206,30 @@ fn prepare(
     // interpreter has to, to join them; programs may not, as they lack its capabilities. Without,
     // nobody.
     sys::prctl(libc::PR_SET_DUMPABLE, u64::from(tier == Tier::Namespaces))?;
-    Zygote::start(&ZygoteSetup {
-        tier,
-        python: &setup.python,
-        preload: &setup.config.preload,
-        home: &home,
-        filters,
-        landlock: rules.as_ref().map(AsFd::as_fd),
-    })
+    Interpreters::start(
+        ZygoteSetup {
+            tier,
+            python: &setup.python,
+            preload: &setup.config.preload,
+            home,
+            filters,
+            landlock: rules,
+        },
+        &setup.config.preload_on_mention,
+    )
 }
 
 /// Makes runs until the client closes the socket, or something is wrong.
 fn serve(
-    zygote: &Zygote,
+    interpreters: &mut Interpreters<'_>,
     tier: Tier,
     client: BorrowedFd<'_>,
     scratch: Option<&Scratch>,
 ) -> io::Result<()> {
     let mut incoming = Vec::new();
     while let Some(request) = next_request(client, &mut incoming)? {
-        let reply = match run::run(&request, zygote, tier, client) {
+        interpreters.warm_up_for(&request);
+        let reply = match run::run(&request, interpreters, tier, client) {
             Ok(reply) => reply,
             Err(Lost::Abandoned) => return Ok(()),
             Err(Lost::Broken(error)) => Err(error.to_string()),

@@ -81,10 +81,10 @@ def serve(setup):
     walls = Walls(setup)
     harnesses = {}
     for module in setup["preload"]:
-        try:
-            __import__(module)
-        except ImportError:
-            pass
+        load(module)
+    wanted = setup["wanted"]
+    if wanted and not any([load(module) for module in wanted]):
+        sys.exit(f"none of these modules is installed: {wanted}")
     sys.path[:] = [path for path in sys.path if path]
     sys.dont_write_bytecode = True
     socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, 3)
@@ -109,6 +109,14 @@ def serve(setup):
         for fd in fds:
             os.close(fd)
         socket.send(reply)
+
+
+def load(module):
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
 
 
 def start_run(walls, harnesses, message, fds, progress):
@@ -161,6 +169,8 @@ def start_run(walls, harnesses, message, fds, progress):
     gc.enable()
     if "random" in sys.modules:
         sys.modules["random"].seed(0)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(0)
     if kind == SCRIPT:
         run_script(source)
     elif kind == HARNESS:

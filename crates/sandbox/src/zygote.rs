@@ -4,7 +4,7 @@ use std::{
     ffi::CString,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -25,15 +25,33 @@ pub(crate) struct Zygote {
     pub(crate) python_version: String,
 }
 
+/// The warm interpreters of a slot: one for all programs, and one for those that mention a module
+/// that is slow to import.
+pub(crate) struct Interpreters<'a> {
+    setup: ZygoteSetup<'a>,
+    on_mention: &'a [String],
+    plain: Zygote,
+    heavy: Heavy,
+}
+
+enum Heavy {
+    /// Started when a program first mentions such a module: it takes a tenth of a second and tens
+    /// of megabytes.
+    Unasked,
+    Ready(Zygote),
+    /// None of the modules is installed.
+    Unavailable,
+}
+
 /// What a zygote needs to know to start.
 pub(crate) struct ZygoteSetup<'a> {
     pub(crate) tier: Tier,
     pub(crate) python: &'a Path,
     pub(crate) preload: &'a [String],
     /// The working folder of runs.
-    pub(crate) home: &'a Path,
+    pub(crate) home: PathBuf,
     pub(crate) filters: &'a Filters,
-    pub(crate) landlock: Option<BorrowedFd<'a>>,
+    pub(crate) landlock: Option<OwnedFd>,
 }
 
 /// The descriptors of a run.
@@ -63,12 +81,75 @@ const SOURCE: &str = include_str!("zygote.py");
 const SOCKET_FD: RawFd = 3;
 const LANDLOCK_FD: RawFd = 4;
 
+impl<'a> Interpreters<'a> {
+    /// Starts the one for all programs.
+    pub(crate) fn start(setup: ZygoteSetup<'a>, on_mention: &'a [String]) -> io::Result<Self> {
+        Ok(Self {
+            plain: Zygote::start(&setup, &[])?,
+            heavy: Heavy::Unasked,
+            setup,
+            on_mention,
+        })
+    }
+
+    /// Of the interpreter that every program could run in.
+    pub(crate) fn python_version(&self) -> &str {
+        &self.plain.python_version
+    }
+
+    /// Makes [`Interpreters::of`] what it should be for `request`.
+    pub(crate) fn warm_up_for(&mut self, request: &Request) {
+        if matches!(self.heavy, Heavy::Unasked) && self.is_heavy(request) {
+            self.heavy = match Zygote::start(&self.setup, self.on_mention) {
+                Ok(zygote) => Heavy::Ready(zygote),
+                Err(_) => Heavy::Unavailable,
+            };
+        }
+    }
+
+    /// The interpreter that runs `request`.
+    pub(crate) fn of(&self, request: &Request) -> &Zygote {
+        match &self.heavy {
+            Heavy::Ready(zygote) if self.is_heavy(request) => zygote,
+            _ => &self.plain,
+        }
+    }
+
+    pub(crate) fn pids(&self) -> impl Iterator<Item = pid_t> {
+        let heavy = match &self.heavy {
+            Heavy::Ready(zygote) => Some(zygote.pid),
+            Heavy::Unasked | Heavy::Unavailable => None,
+        };
+        [self.plain.pid].into_iter().chain(heavy)
+    }
+
+    /// Lets the interpreters end and waits for that, so that their CPU time is accounted for.
+    pub(crate) fn stop(self) {
+        self.plain.stop();
+        if let Heavy::Ready(zygote) = self.heavy {
+            zygote.stop();
+        }
+    }
+
+    /// Whether the program mentions such a module. A mention in vain costs nothing but the choice of
+    /// the interpreter.
+    fn is_heavy(&self, request: &Request) -> bool {
+        let mentioned = |module: &String| {
+            [&request.source, &request.payload]
+                .iter()
+                .any(|text| memchr::memmem::find(text, module.as_bytes()).is_some())
+        };
+        request.kind != Kind::Exec && self.on_mention.iter().any(mentioned)
+    }
+}
+
 impl Zygote {
-    /// Starts the interpreter and waits until it is warm.
-    pub(crate) fn start(setup: &ZygoteSetup<'_>) -> io::Result<Self> {
+    /// Starts the interpreter and waits until it is warm. At least one of `wanted` must be installed,
+    /// unless there are none.
+    fn start(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Self> {
         let (socket, theirs) = sys::socket_pair(libc::SOCK_SEQPACKET)?;
         let (errors, their_errors) = sys::pipe()?;
-        let arguments = arguments(setup)?;
+        let arguments = arguments(setup, wanted)?;
         match sys::clone(0)? {
             sys::Cloned::Child => {
                 let error = become_python(setup, &arguments, &theirs, &their_errors);
@@ -170,8 +251,7 @@ impl Zygote {
         }))
     }
 
-    /// Lets the interpreter end and waits for that, so that its CPU time is accounted for.
-    pub(crate) fn stop(self) {
+    fn stop(self) {
         drop(self.socket);
         sys::wait(self.pid);
     }
@@ -180,21 +260,23 @@ impl Zygote {
 /// Slot, zygote and the run's pid 1 are counted with the programs of a run.
 const HOUSEKEEPING_PROCESSES: u64 = 3;
 
-fn arguments(setup: &ZygoteSetup<'_>) -> io::Result<Vec<CString>> {
+fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CString>> {
     #[derive(Serialize)]
     struct Setup<'a> {
         home: &'a Path,
         preload: &'a [String],
+        wanted: &'a [String],
         filter: &'a [u8],
         landlock: Option<RawFd>,
         landlock_restrict_self: i64,
         capset: i64,
     }
     let told = serde_json::to_string(&Setup {
-        home: setup.home,
+        home: &setup.home,
         preload: setup.preload,
+        wanted,
         filter: &setup.filters.run,
-        landlock: setup.landlock.map(|_| LANDLOCK_FD),
+        landlock: setup.landlock.as_ref().map(|_| LANDLOCK_FD),
         landlock_restrict_self: libc::SYS_landlock_restrict_self,
         capset: libc::SYS_capset,
     })?;
@@ -230,10 +312,13 @@ fn prepare_exec(
         (errors.as_raw_fd(), 2),
         (socket.as_raw_fd(), SOCKET_FD),
     ];
-    let landlock = setup.landlock.map(|fd| (fd.as_raw_fd(), LANDLOCK_FD));
+    let landlock = setup
+        .landlock
+        .as_ref()
+        .map(|fd| (fd.as_raw_fd(), LANDLOCK_FD));
     sys::place_fds(wanted.into_iter().chain(landlock))?;
     let mut kept = vec![SOCKET_FD];
-    kept.extend(setup.landlock.map(|_| LANDLOCK_FD));
+    kept.extend(setup.landlock.as_ref().map(|_| LANDLOCK_FD));
     sys::close_others(&kept);
     if setup.tier == Tier::Namespaces {
         sys::keep_capabilities_over_exec()?;

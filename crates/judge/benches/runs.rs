@@ -32,7 +32,9 @@ fn main() {
         "", "n", "n/s", "CPU ms/n", "median ms"
     );
     let bare = measure("python3 -c 'print(1)', no isolation", RUNS / 4, || {
-        (0..RUNS / 4).map(|_| timed(bare_python)).collect()
+        (0..RUNS / 4)
+            .map(|_| timed(|| assert!(bare_python("print(1)"))))
+            .collect()
     });
     let jailed = measure("script print(1) in the jail", RUNS, || {
         runtime.block_on(many(RUNS, |sandbox, _| async move {
@@ -47,6 +49,7 @@ fn main() {
         "  a jailed run takes {:.2} of the CPU time of a bare interpreter",
         jailed / bare
     );
+    measure_numpy(&runtime);
     measure("verdict on a function, 10 cases, uncached", RUNS, || {
         runtime.block_on(many(RUNS, |sandbox, i| async move {
             let cases = (0..10).map(|x| (vec![Value::Int(x)], Value::Int(x + i as i64)));
@@ -59,6 +62,15 @@ fn main() {
                     .unwrap()
                     .passed
             );
+        }))
+    });
+    measure("verdict on stdin and stdout, 10 cases", RUNS / 4, || {
+        runtime.block_on(many(RUNS / 4, |sandbox, i| async move {
+            let cases = (0..10).map(|x| (format!("{x}\n"), format!("{}\n", x + i)));
+            let judge = Judge::new(sandbox, JudgeConfig::small());
+            let program = format!("print(int(input()) + {i})\n");
+            let verdict = judge.verdict(&program, &Tests::stdio(cases)).await;
+            assert!(verdict.unwrap().passed);
         }))
     });
     measure("program x 20 calls, evaluated in batches", 20_000, || {
@@ -75,6 +87,34 @@ fn main() {
         assert!(results.iter().flatten().all(Result::is_ok));
         Vec::new()
     });
+}
+
+/// Skipped where the interpreter has no numpy.
+fn measure_numpy(runtime: &tokio::runtime::Runtime) {
+    const PROGRAM: &str = "import numpy; print(numpy.arange(10).sum())";
+    if !bare_python(PROGRAM) {
+        println!("(numpy is not installed for /usr/bin/python3: its rows are left out)");
+        return;
+    }
+    let bare = measure(
+        "python3 -c 'import numpy; …', no isolation",
+        RUNS / 20,
+        || {
+            (0..RUNS / 20)
+                .map(|_| timed(|| assert!(bare_python(PROGRAM))))
+                .collect()
+        },
+    );
+    let jailed = measure("script import numpy; … in the jail", RUNS, || {
+        runtime.block_on(many(RUNS, |sandbox, _| async move {
+            let outcome = sandbox.run(Job::script(PROGRAM, Limits::SMALL)).await;
+            assert!(outcome.unwrap().is_ok());
+        }))
+    });
+    println!(
+        "  a jailed numpy program takes 1/{:.0} of the CPU time of a bare interpreter",
+        bare / jailed
+    );
 }
 
 /// Prints a row and returns the CPU milliseconds of one.
@@ -118,18 +158,19 @@ fn timed(work: impl FnOnce()) -> f64 {
     started.elapsed().as_secs_f64() * 1e3
 }
 
-fn bare_python() {
+/// Whether the program ended well.
+fn bare_python(program: &str) -> bool {
     #[expect(
         clippy::disallowed_methods,
         reason = "the bare process is what is compared with"
     )]
     let mut command = Command::new("/usr/bin/python3");
     let status = command
-        .args(["-c", "print(1)"])
+        .args(["-c", program])
         .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success());
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap().success()
 }
 
 /// User and system time of this process and its ended descendants.

@@ -2,59 +2,166 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How rewards of one group become advantages. `s` is the reward, `μ` the mean and `σ` the sample
-/// standard deviation (divisor n - 1) of the group's `n` rewards.
+/// How rewards become advantages. `s` is the reward of an episode, `l` its trained tokens, `μ` the
+/// mean and `σ` the sample standard deviation (divisor n - 1) of its group's `n` rewards. Every
+/// trained token of an episode gets the episode's advantage. Exact semantics: spec of the critique
+/// study, section 10.1; names as verl's `adv_estimator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advantage {
-    /// `(s - μ) / (σ + 1e-6)`; alone in its group, `s` (DeepSeekMath, arXiv 2402.03300; spec of the
-    /// critique study, section 10.1).
+    /// `(s - μ) / (σ + 1e-6)`; alone in its group, `s` (DeepSeekMath, arXiv 2402.03300).
     Grpo,
     /// `s - μ`; alone, `s` (Dr. GRPO, arXiv 2503.20783).
     DrGrpo,
+    /// Only the best of a group: `(s - second best) / (σ + 1e-6)`; the others and those alone, 0
+    /// (pass@k training, arXiv 2503.19595).
+    GrpoPassk,
     /// `s` less the mean of the others; alone, `s` (RLOO, arXiv 2402.14740).
     Rloo,
+    /// `s - Σ l s / Σ l` over the group: the baseline of least variance when long responses have
+    /// large gradients; alone, `s` (OPO, arXiv 2505.23585).
+    Opo,
+    /// `α (s - μ)`, where `α` is the episodes of the batch over those with a reward other than 0;
+    /// alone, `α s` (GPG, arXiv 2504.02546).
+    Gpg,
+    /// `s`, whitened over the trained tokens of the batch (REINFORCE++, arXiv 2501.03262; without a
+    /// discount).
+    ReinforcePlusPlus,
+    /// `s - μ`, whitened over the trained tokens of the batch; alone, `s` before that.
+    ReinforcePlusPlusBaseline,
+}
+
+/// An episode with a reward, as far as advantages see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// Finite.
+    pub reward: f64,
+    /// Trained tokens.
+    pub length: usize,
 }
 
 const EPSILON: f64 = 1e-6;
+const WHITENING_EPSILON: f64 = 1e-8;
 
-/// Advantages of the members of one group, in member order. Members without a reward are left out of
-/// the statistics and get none. Rewards must be finite.
+/// Advantages of the members of the groups of one batch, in their order. Members without a reward are
+/// left out of the statistics and get none.
 ///
-/// A group whose rewards are all equal gets zeros exactly.
-pub fn advantages(rewards: &[Option<f64>], advantage: Advantage) -> Vec<Option<f64>> {
-    let graded: Vec<f64> = rewards.iter().flatten().copied().collect();
-    let n = graded.len() as f64;
-    if is_uniform(rewards) {
-        return rewards.iter().map(|reward| reward.map(|_| 0.0)).collect();
+/// A group whose rewards are all equal gets zeros exactly from the estimators that compare within
+/// groups alone.
+pub fn advantages(groups: &[Vec<Option<Scored>>], advantage: Advantage) -> Vec<Vec<Option<f64>>> {
+    let mut found: Vec<Vec<Option<f64>>> = groups
+        .iter()
+        .map(|group| of_group(group, advantage))
+        .collect();
+    match advantage {
+        Advantage::Gpg => {
+            let scored = || groups.iter().flatten().flatten();
+            let telling = scored().filter(|member| member.reward != 0.0).count();
+            let scale = scored().count() as f64 / telling.max(1) as f64;
+            found
+                .iter_mut()
+                .flatten()
+                .flatten()
+                .for_each(|advantage| *advantage *= scale);
+        }
+        Advantage::ReinforcePlusPlus | Advantage::ReinforcePlusPlusBaseline => {
+            whiten(&mut found, groups);
+        }
+        Advantage::Grpo
+        | Advantage::DrGrpo
+        | Advantage::GrpoPassk
+        | Advantage::Rloo
+        | Advantage::Opo => {}
+    }
+    found
+}
+
+/// What can be said within one group.
+fn of_group(group: &[Option<Scored>], advantage: Advantage) -> Vec<Option<f64>> {
+    let rewards: Vec<Option<f64>> = group
+        .iter()
+        .map(|member| member.map(|member| member.reward))
+        .collect();
+    let of_rewards = |of: &dyn Fn(f64) -> f64| -> Vec<Option<f64>> {
+        rewards.iter().map(|reward| reward.map(of)).collect()
+    };
+    if advantage == Advantage::ReinforcePlusPlus {
+        return rewards;
+    }
+    if is_uniform(&rewards) {
+        return of_rewards(&|_| 0.0);
     }
     // Sorted, so that the sums do not depend on the order of the members.
-    let mut sorted = graded;
-    sorted.sort_unstable_by(f64::total_cmp);
-    let alone = sorted.len() < 2;
-    let mean = if alone {
-        0.0
-    } else {
-        sorted.iter().sum::<f64>() / n
-    };
-    let scale = match advantage {
-        Advantage::Grpo => {
-            let squares: f64 = sorted.iter().map(|reward| (reward - mean).powi(2)).sum();
-            let deviation = if alone {
-                1.0
-            } else {
-                (squares / (n - 1.0)).sqrt()
-            };
-            1.0 / (deviation + EPSILON)
-        }
-        Advantage::DrGrpo => 1.0,
-        Advantage::Rloo if alone => 1.0,
-        Advantage::Rloo => n / (n - 1.0),
-    };
-    rewards
+    let mut sorted: Vec<Scored> = group.iter().flatten().copied().collect();
+    sorted.sort_unstable_by(|a, b| a.reward.total_cmp(&b.reward).then(a.length.cmp(&b.length)));
+    if sorted.len() < 2 {
+        return of_rewards(&|reward| match advantage {
+            Advantage::Grpo => reward / (1.0 + EPSILON),
+            Advantage::GrpoPassk => 0.0,
+            _ => reward,
+        });
+    }
+    let n = sorted.len() as f64;
+    let mean = sorted.iter().map(|member| member.reward).sum::<f64>() / n;
+    let squares: f64 = sorted
         .iter()
-        .map(|reward| reward.map(|reward| (reward - mean) * scale))
-        .collect()
+        .map(|member| (member.reward - mean).powi(2))
+        .sum();
+    let deviation = (squares / (n - 1.0)).sqrt() + EPSILON;
+    match advantage {
+        Advantage::Grpo => of_rewards(&|reward| (reward - mean) / deviation),
+        Advantage::Rloo => of_rewards(&|reward| (reward - mean) * n / (n - 1.0)),
+        Advantage::Opo => {
+            let tokens: f64 = sorted.iter().map(|member| member.length as f64).sum();
+            let weighted: f64 = sorted
+                .iter()
+                .map(|member| member.length as f64 * member.reward)
+                .sum();
+            let baseline = if tokens > 0.0 {
+                weighted / tokens
+            } else {
+                mean
+            };
+            of_rewards(&|reward| reward - baseline)
+        }
+        Advantage::GrpoPassk => {
+            let [.., second, best] = &sorted[..] else {
+                return of_rewards(&|_| 0.0);
+            };
+            let lead = (best.reward - second.reward) / deviation;
+            let best = best.reward;
+            of_rewards(&|reward| if reward == best { lead } else { 0.0 })
+        }
+        Advantage::DrGrpo
+        | Advantage::Gpg
+        | Advantage::ReinforcePlusPlus
+        | Advantage::ReinforcePlusPlusBaseline => of_rewards(&|reward| reward - mean),
+    }
+}
+
+/// Mean 0 and variance 1 (divisor n - 1) over trained tokens. A batch of fewer than two tokens is
+/// left as it is.
+fn whiten(advantages: &mut [Vec<Option<f64>>], groups: &[Vec<Option<Scored>>]) {
+    let mut weighted: Vec<(f64, f64)> = advantages
+        .iter()
+        .flatten()
+        .zip(groups.iter().flatten())
+        .filter_map(|(advantage, member)| Some(((*advantage)?, (*member)?.length as f64)))
+        .collect();
+    weighted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let tokens: f64 = weighted.iter().map(|(_, length)| length).sum();
+    if tokens < 2.0 {
+        return;
+    }
+    let mean = weighted.iter().map(|(a, length)| a * length).sum::<f64>() / tokens;
+    let squares: f64 = weighted
+        .iter()
+        .map(|(a, length)| (a - mean).powi(2) * length)
+        .sum();
+    let deviation = (squares / (tokens - 1.0) + WHITENING_EPSILON).sqrt();
+    for advantage in advantages.iter_mut().flatten().flatten() {
+        *advantage = (*advantage - mean) / deviation;
+    }
 }
 
 /// True when at least two members have a reward and all rewards are equal: the group teaches nothing.
@@ -71,10 +178,33 @@ mod tests {
 
     fn of(rewards: &[f64], advantage: Advantage) -> Vec<f64> {
         let rewards: Vec<Option<f64>> = rewards.iter().copied().map(Some).collect();
-        advantages(&rewards, advantage)
+        of_rewards(&rewards, advantage)
             .into_iter()
             .flatten()
             .collect()
+    }
+
+    /// Of one group, the only one of its batch, whose members are all as long.
+    fn of_rewards(rewards: &[Option<f64>], advantage: Advantage) -> Vec<Option<f64>> {
+        let scored = |reward: &Option<f64>| reward.map(|reward| Scored { reward, length: 10 });
+        let group = rewards.iter().map(scored).collect();
+        advantages(&[group], advantage).remove(0)
+    }
+
+    #[test]
+    fn the_best_baseline_weighs_by_length() {
+        // Spec of the critique study, section 11: the baseline is 0.1.
+        let member = |(&reward, &length)| Some(Scored { reward, length });
+        let group = [1., 0., 0., 0.]
+            .iter()
+            .zip(&[10, 20, 30, 40])
+            .map(member)
+            .collect();
+        let found = advantages(&[group], Advantage::Opo).remove(0);
+        let expected = [0.9, -0.1, -0.1, -0.1];
+        for (found, expected) in found.into_iter().flatten().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{found}");
+        }
     }
 
     #[test]
@@ -124,15 +254,15 @@ mod tests {
 
     #[test]
     fn members_without_a_reward_change_nothing() {
-        let whole = advantages(&[Some(1.0), Some(0.0), Some(0.25)], Advantage::Grpo);
-        let holed = advantages(
+        let whole = of_rewards(&[Some(1.0), Some(0.0), Some(0.25)], Advantage::Grpo);
+        let holed = of_rewards(
             &[None, Some(1.0), None, Some(0.0), Some(0.25)],
             Advantage::Grpo,
         );
         assert_eq!(holed[0], None);
         assert_eq!(holed[2], None);
         assert_eq!([holed[1], holed[3], holed[4]], whole[..]);
-        assert_eq!(advantages(&[None, None], Advantage::Grpo), [None, None]);
+        assert_eq!(of_rewards(&[None, None], Advantage::Grpo), [None, None]);
         assert!(!is_uniform(&[Some(1.0), None]));
         assert!(is_uniform(&[Some(1.0), None, Some(1.0)]));
     }

@@ -2,7 +2,7 @@
 
 use record::{Batch, Call, Datum, Episode, EpisodeId, Group, Outcome};
 
-use crate::{AlgorithmConfig, BatchError, ZeroVariance, advantages, is_uniform};
+use crate::{AlgorithmConfig, BatchError, Scored, ZeroVariance, advantages, is_uniform};
 
 /// Where the members of the groups went. Every member is counted once as graded or as one of the
 /// faults.
@@ -46,8 +46,8 @@ pub fn batch_of_groups(
     role: &str,
     config: &AlgorithmConfig,
 ) -> Result<(Batch, BatchStats), BatchError> {
-    let mut batch = Batch::default();
     let mut stats = BatchStats::default();
+    let (mut kept, mut scored) = (Vec::new(), Vec::new());
     for group in groups {
         stats.groups += 1;
         let rewards = group
@@ -71,14 +71,25 @@ pub fn batch_of_groups(
             stats.dropped += 1;
             continue;
         }
-        let worth = advantages(&rewards, config.advantage);
-        for (episode, advantage) in group.episodes.iter().zip(worth) {
-            let Some(advantage) = advantage else { continue };
-            for (index, call) in episode.calls_of(role).enumerate() {
-                check_call(episode, index, call)?;
-                if !call.completion.response.is_empty() {
-                    batch.data.push(datum(episode.id, call, advantage));
-                }
+        let members = group.episodes.iter().zip(rewards).map(|(episode, reward)| {
+            let length = episode
+                .calls_of(role)
+                .map(|call| call.completion.response.len())
+                .sum();
+            reward.map(|reward| Scored { reward, length })
+        });
+        scored.push(members.collect());
+        kept.push(group);
+    }
+    let mut batch = Batch::default();
+    let worth = advantages(&scored, config.advantage);
+    let members = kept.iter().flat_map(|group| &group.episodes);
+    for (episode, advantage) in members.zip(worth.into_iter().flatten()) {
+        let Some(advantage) = advantage else { continue };
+        for (index, call) in episode.calls_of(role).enumerate() {
+            check_call(episode, index, call)?;
+            if !call.completion.response.is_empty() {
+                batch.data.push(datum(episode.id, call, advantage));
             }
         }
     }

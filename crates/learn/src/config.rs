@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advantage, Aggregation, ConfigError, KlEstimator, Schedule};
+use crate::{Advantage, Aggregation, ConfigError, KlEstimator, LossMode, Schedule};
 
 /// How rewards become gradients. The defaults are those of the critique study's training recipe
 /// (GRPO, symmetric clip 0.2, k3 KL in the loss at 0.001).
@@ -11,6 +11,8 @@ use crate::{Advantage, Aggregation, ConfigError, KlEstimator, Schedule};
 pub struct AlgorithmConfig {
     /// What a reward is compared with.
     pub advantage: Advantage,
+    /// The policy-gradient objective.
+    pub loss_mode: LossMode,
     /// The ratio of new to old probability is clipped below at `1 - clip_low`.
     pub clip_low: f64,
     /// The ratio of new to old probability is clipped above at `1 + clip_high`.
@@ -94,6 +96,7 @@ impl Default for AlgorithmConfig {
     fn default() -> Self {
         Self {
             advantage: Advantage::Grpo,
+            loss_mode: LossMode::Vanilla,
             clip_low: 0.2,
             clip_high: 0.2,
             dual_clip: None,

@@ -14,17 +14,30 @@ pub enum KlEstimator {
     K2,
     /// `exp(-d) + d - 1`: unbiased, never negative; `-d` is clamped to ±20 and the value to ±10.
     K3,
+    /// `|d|`.
+    Abs,
+    /// The value of k1 with the gradient of k2, which is that of the KL divergence itself.
+    #[serde(rename = "k1+")]
+    K1Straight,
+    /// The value of k3 with the gradient of k2.
+    #[serde(rename = "k3+")]
+    K3Straight,
 }
 
 const LOG_RATIO_LIMIT: f64 = 20.0;
 const K3_LIMIT: f64 = 10.0;
 
 impl KlEstimator {
-    /// The estimate and its derivative by `d`; clamped parts have derivative 0.
+    /// The estimate and its derivative by `d`, or what stands in for it; clamped parts have
+    /// derivative 0.
     pub fn estimate(self, d: f64) -> (f64, f64) {
         match self {
             Self::K1 => (d, 1.0),
             Self::K2 => (d * d / 2.0, d),
+            Self::Abs if d == 0.0 => (0.0, 0.0),
+            Self::Abs => (d.abs(), d.signum()),
+            Self::K1Straight => (d, d),
+            Self::K3Straight => (Self::K3.estimate(d).0, d),
             Self::K3 => {
                 let log_ratio = (-d).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
                 let ratio = log_ratio.exp();

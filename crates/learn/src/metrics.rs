@@ -8,7 +8,7 @@ use record::{Batch, Group, StopReason};
 
 use crate::{
     Aggregation, AlgorithmConfig, BatchStats,
-    policy_loss::{Row, lengths},
+    policy_loss::{Row, lengths, weights},
 };
 
 /// Metric name to value; in name order, so that logs are stable.
@@ -21,24 +21,21 @@ pub type Metrics = BTreeMap<String, f64>;
 /// `actor/{pg_clipfrac, pg_clipfrac_lower, ppo_kl}` are means over trained tokens;
 /// `training/logprob_gap_max` is the largest difference between a recorded and a scored log-prob.
 pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> Metrics {
-    let weights = config
-        .aggregation
-        .weights(&lengths(batch), config.loss_scale_factor);
+    let weights = weights(batch, config);
     let tokens = lengths(batch).iter().sum::<usize>().max(1) as f64;
     let [mut policy, mut kl, mut entropy] = [0.0; 3];
     let [mut clipped, mut clipped_lower, mut old_minus_new, mut gap] = [0.0_f64; 4];
     let mut advantages = Summary::default();
     for ((datum, scores), weight) in batch.data.iter().zip(scores).zip(weights) {
         let row = Row::of(datum);
-        for (i, &logprob) in scores.logprobs.iter().enumerate() {
-            let terms = row.terms(config, i, logprob);
-            policy += weight * terms.policy;
+        for (i, terms) in row.terms(config, &scores.logprobs).enumerate() {
+            policy += weight * terms.policy.value;
             kl += weight * terms.kl;
             entropy += weight * f64::from(scores.entropies[i]);
-            clipped += f64::from(u8::from(terms.clipped));
-            clipped_lower += f64::from(u8::from(terms.clipped_lower));
+            clipped += f64::from(u8::from(terms.policy.clipped));
+            clipped_lower += f64::from(u8::from(terms.policy.clipped_lower));
             old_minus_new += terms.old_minus_new;
-            gap = gap.max((f64::from(logprob) - f64::from(row.old[i])).abs());
+            gap = gap.max(terms.old_minus_new.abs());
             advantages.add(row.advantages[i].into());
         }
     }

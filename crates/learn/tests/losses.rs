@@ -4,7 +4,8 @@
 
 use engine::{RowScores, TokenLoss};
 use learn::{
-    Aggregation, AlgorithmConfig, KlConfig, KlEstimator, Loss, PolicyLoss, SupervisedLoss, metrics,
+    Aggregation, AlgorithmConfig, KlConfig, KlEstimator, Loss, LossMode, PolicyLoss,
+    SupervisedLoss, metrics,
 };
 use proptest::prelude::*;
 use record::{Batch, Datum};
@@ -338,6 +339,26 @@ proptest! {
         for (row, found) in on_policy.iter().zip(d_logprobs) {
             for (&(_, _, advantage, _), found) in row.iter().zip(found) {
                 prop_assert!((found + advantage / tokens).abs() < 1e-6);
+            }
+        }
+    }
+
+    /// On the policy that sampled, every objective has the gradient of the plain policy gradient,
+    /// when all tokens of a sequence have its advantage.
+    #[test]
+    fn on_policy_all_objectives_agree(rows in rows(), advantage in -2.0f32..2.0) {
+        let on_policy: Vec<Vec<_>> = rows
+            .iter()
+            .map(|row| row.iter().map(|&(old, reference, ..)| (old, reference, advantage, old)).collect())
+            .collect();
+        let (batch, seen) = split(&on_policy);
+        let gradients = [LossMode::Gpg, LossMode::Vanilla, LossMode::Gspo, LossMode::Gmpo, LossMode::Cispo, LossMode::Sapo].map(|loss_mode| {
+            let config = AlgorithmConfig { loss_mode, aggregation: Aggregation::SeqMeanTokenMean, ..plain() };
+            evaluate(&PolicyLoss::new(&batch, &config), &seen).1.concat()
+        });
+        for other in &gradients[1..] {
+            for (a, b) in gradients[0].iter().zip(other) {
+                prop_assert!((a - b).abs() < 1e-6, "{gradients:?}");
             }
         }
     }

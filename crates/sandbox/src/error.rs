@@ -1,8 +1,11 @@
 //! What the machinery failed to do. Never a program's fault, and never a reward.
 
+use std::time::Duration;
+
 use crate::Tier;
 
-/// An infrastructure failure: the program was not run, or its outcome is unknown.
+/// The program was not run, or its outcome is unknown: an infrastructure failure, or a job that asks
+/// for what cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxError {
     /// No usable interpreter.
@@ -27,6 +30,32 @@ pub enum SandboxError {
     /// The jail of one run could not be set up.
     #[error("the jail of a run could not be set up in slot {slot}: {detail}")]
     Setup { slot: usize, detail: String },
+    /// The job asks for what no run may have. Nothing was run; asking again changes nothing.
+    #[error("the job's {field} is refused: {value}: {detail}")]
+    Invalid {
+        /// Such as `files` or `limits.wall`.
+        field: &'static str,
+        /// The path, name or number that is wrong.
+        value: String,
+        detail: String,
+    },
+    /// As many jobs are queued as [`Config::queue_limit`](crate::Config) allows.
+    #[error(
+        "{queued} jobs are queued already\nhint: try again in {:.1} s, or raise the sandbox's queue_limit",
+        retry_after.as_secs_f64()
+    )]
+    Overloaded {
+        queued: usize,
+        /// Until half of the queue is worked off, going by recent runs.
+        retry_after: Duration,
+    },
+    /// A language needs a program that this machine lacks.
+    #[error("{language} programs need {program}, which was not found\nhint: {hint}")]
+    MissingProgram {
+        language: &'static str,
+        program: &'static str,
+        hint: String,
+    },
     /// The job waited in the queue past its deadline.
     #[error("the job was still queued at its deadline")]
     Deadline,

@@ -12,7 +12,7 @@ use std::{
 
 use libc::pid_t;
 
-use crate::{Limits, sys};
+use crate::{InputFile, files, sys};
 
 /// The namespaces of a slot. The network namespace stays empty: not even loopback is up.
 pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -21,6 +21,9 @@ pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS;
+
+/// The working folder of runs.
+pub(crate) const HOME: &str = "/box";
 
 /// The user and group of jailed programs, as they see themselves.
 pub(crate) const INNER_ID: u32 = 1000;
@@ -214,16 +217,25 @@ pub(crate) struct RunNamespaces {
 }
 
 impl RunNamespaces {
-    /// Fresh pid, mount, ipc and uts namespaces with an empty `/tmp` and `/box`. Called in a slot.
-    pub(crate) fn new(limits: &Limits) -> io::Result<Self> {
+    /// Fresh pid, mount, ipc and uts namespaces with an empty `/tmp` and a `/box` of `input` alone,
+    /// each with room for `disk` bytes more. Called in a slot.
+    pub(crate) fn new(disk: u64, input: &[InputFile]) -> io::Result<Self> {
         let namespaces =
             libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
-        let inodes = limits.disk / 4096 + 64;
-        let options = CString::new(format!("size={},nr_inodes={inodes},mode=1777", limits.disk))?;
+        let options = |bytes: u64, inodes: u64| {
+            let (size, inodes) = (disk + bytes, disk / 4096 + 64 + inodes);
+            CString::new(format!("size={size},nr_inodes={inodes},mode=1777"))
+        };
+        let options = if input.is_empty() {
+            [options(0, 0)?, options(0, 0)?]
+        } else {
+            let (bytes, inodes) = files::space(input);
+            [options(0, 0)?, options(bytes, inodes)?]
+        };
         let (ready, tell_ready) = sys::pipe()?;
         match sys::clone(namespaces)? {
             sys::Cloned::Child => {
-                let told = match furnish(&options) {
+                let told = match furnish(&options, input) {
                     Ok(()) => "ready".to_owned(),
                     Err(error) => error.to_string(),
                 };
@@ -256,6 +268,11 @@ impl RunNamespaces {
         self.pid
     }
 
+    /// The working folder, as this process sees it while the namespaces are there.
+    pub(crate) fn home(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{HOME}", self.pid))
+    }
+
     /// Ends every process of the run. They are gone when this value is dropped.
     pub(crate) fn kill(&self) {
         sys::kill(self.pidfd.as_fd());
@@ -269,15 +286,15 @@ impl Drop for RunNamespaces {
     }
 }
 
-/// In the new namespaces, as their pid 1.
-fn furnish(options: &std::ffi::CStr) -> io::Result<()> {
+/// In the new namespaces, as their pid 1. The options are those of `/tmp` and `/box`.
+fn furnish(options: &[CString; 2], input: &[InputFile]) -> io::Result<()> {
     sys::die_with_parent()?;
     // SAFETY: orphans are collected by the kernel when SIGCHLD is ignored.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     mount_proc(Path::new("/proc"))?;
     let hidden = libc::MS_NOSUID | libc::MS_NODEV;
-    for place in [c"/tmp", c"/box"] {
+    for (place, options) in [c"/tmp", c"/box"].into_iter().zip(options) {
         sys::mount(Some(c"tmpfs"), place, Some(c"tmpfs"), hidden, Some(options))?;
     }
-    Ok(())
+    files::write(Path::new(HOME), input)
 }

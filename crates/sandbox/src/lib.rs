@@ -15,6 +15,7 @@
 //! What a program did is a [`RunOutcome`]; what the machinery failed to do is a [`SandboxError`],
 //! and never a program's fault.
 
+mod check;
 mod config;
 mod error;
 mod job;
@@ -26,6 +27,7 @@ mod owner;
 mod wire;
 
 mod capture;
+mod files;
 mod hook;
 mod run;
 mod slot;
@@ -39,9 +41,12 @@ mod jail;
 mod python;
 mod sys;
 
+pub use check::{MAX_FETCHED_FILES, MAX_FILES};
 pub use config::{Config, Tier, TierChoice};
 pub use error::SandboxError;
-pub use job::{Job, Limits, Program};
-pub use outcome::{Captured, RunOutcome, Status};
+pub use files::MAX_FETCHED;
+pub use job::{Build, InputFile, Job, Limits, Program};
+pub use outcome::{Captured, FetchedFile, NotFetched, RunOutcome, Status};
 pub use probe::{Probe, PythonReport, TierReport, probe};
 pub use sandbox::{Sandbox, SandboxStats};
+pub use wire::MAX_JOB;

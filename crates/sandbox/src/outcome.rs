@@ -7,6 +7,8 @@ use crate::Tier;
 /// What a program did, seen from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOutcome {
+    /// When the build did not end well, the program did not run: this is then the build's status,
+    /// and all else is empty.
     pub status: Status,
     pub stdout: Captured,
     pub stderr: Captured,
@@ -18,6 +20,34 @@ pub struct RunOutcome {
     /// Bytes; the largest resident set of one process, the warm interpreter's share included.
     pub peak_memory: u64,
     pub tier: Tier,
+    /// How the build went, where there was one.
+    pub build: Option<Box<RunOutcome>>,
+    /// What became of the paths of [`Job::fetch`](crate::Job), in that order.
+    pub files: Vec<FetchedFile>,
+}
+
+/// A file that a run left, or why it is not here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchedFile {
+    /// As asked for.
+    pub path: String,
+    pub contents: Result<Vec<u8>, NotFetched>,
+}
+
+/// Why a file was left where it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum NotFetched {
+    #[error("there is no such file")]
+    Missing,
+    /// A folder, link, FIFO, socket or device, or a path through a link.
+    #[error("it is not a regular file, or its path leads through a link")]
+    NotRegular,
+    /// Larger than what is left of [`MAX_FETCHED`](crate::MAX_FETCHED) for this run.
+    #[error("it has {bytes} bytes, more than may still be fetched")]
+    TooLarge { bytes: u64 },
+    #[error("it cannot be read: {detail}")]
+    Unreadable { detail: String },
 }
 
 /// How a program ended. When several limits are hit, the first one seen counts.
@@ -55,6 +85,27 @@ pub struct Captured {
 impl RunOutcome {
     pub fn is_ok(&self) -> bool {
         self.status == Status::Ok
+    }
+
+    /// Of a program that was not run, as its build went wrong.
+    pub(crate) fn not_run(build: &Self) -> Self {
+        Self {
+            status: build.status,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            result: Vec::new(),
+            wall_ms: 0.0,
+            cpu_ms: 0.0,
+            peak_memory: 0,
+            tier: build.tier,
+            build: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// False when there was a build and it did not end well, so that the program never ran.
+    pub fn program_ran(&self) -> bool {
+        self.build.as_ref().is_none_or(|build| build.is_ok())
     }
 }
 

@@ -314,7 +314,7 @@ impl Owner {
                 outgoing: request.encode(),
                 sent: 0,
                 incoming: Vec::new(),
-                give_up: Instant::now() + request.limits.wall + SLOT_GRACE,
+                give_up: Instant::now() + request.wall() + SLOT_GRACE,
                 answer,
             });
             self.serve_slot(index);

@@ -10,9 +10,11 @@ use std::{
 use crate::{
     RunOutcome, Status, Tier,
     capture::Capture,
+    confine::Scratch,
+    files,
     jail::RunNamespaces,
     sys, watchdog,
-    wire::{Reply, Request},
+    wire::{Reply, Request, Task},
     zygote::{Ended, Interpreters, RunFds, Zygote},
 };
 
@@ -36,50 +38,115 @@ const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// For the interpreter to report a child that was killed.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// Runs `request` and says how it went. The end of `client` ends the run.
+/// Runs `request` and says how it went. The end of `client` ends the run. Without namespaces, the
+/// working folder is that of `scratch`.
 pub(crate) fn run(
     request: &Request,
     interpreters: &Interpreters<'_>,
     tier: Tier,
     client: BorrowedFd<'_>,
+    scratch: Option<&Scratch>,
 ) -> Result<Reply, Lost> {
-    let zygote = interpreters.of(request);
-    let namespaces = match tier {
-        Tier::Namespaces => Some(RunNamespaces::new(&request.limits)?),
-        Tier::Landlock | Tier::Limits => None,
+    let disk = request.program.limits.disk;
+    let namespaces = match scratch {
+        None => {
+            let build = request.build.as_ref().map_or(0, |build| build.limits.disk);
+            Some(RunNamespaces::new(disk.max(build), &request.files)?)
+        }
+        Some(scratch) => {
+            files::write(&scratch.home(), &request.files)?;
+            None
+        }
     };
+    let home = if request.fetch.is_empty() {
+        None
+    } else {
+        let home = namespaces.as_ref().map(RunNamespaces::home);
+        let home = home
+            .or_else(|| scratch.map(Scratch::home))
+            .unwrap_or_default();
+        Some(files::open_home(&home)?)
+    };
+    let place = Place {
+        interpreters,
+        housekeeping: interpreters
+            .pids()
+            .chain(namespaces.as_ref().map(RunNamespaces::pid))
+            .collect(),
+        tier,
+        namespaces: &namespaces,
+        client,
+    };
+    let mut built = None;
+    if let Some(build) = &request.build {
+        match step(build, &place, false)? {
+            Ok(outcome) => built = Some(outcome),
+            Err(detail) => return Ok(Err(detail)),
+        }
+    }
+    let outcome = match &built {
+        Some(build) if !build.is_ok() => {
+            place.kill_all();
+            Ok(RunOutcome::not_run(build))
+        }
+        _ => step(&request.program, &place, true)?,
+    };
+    // Waits until the kernel has taken everything down.
+    drop(namespaces);
+    Ok(outcome.map(|outcome| RunOutcome {
+        build: built.map(Box::new),
+        files: home.map_or_else(Vec::new, |home| files::fetch(home.as_fd(), &request.fetch)),
+        ..outcome
+    }))
+}
+
+/// Where the steps of a run happen.
+struct Place<'a> {
+    interpreters: &'a Interpreters<'a>,
+    /// Processes of the slot that are no run's.
+    housekeeping: Vec<libc::pid_t>,
+    tier: Tier,
+    namespaces: &'a Option<RunNamespaces>,
+    client: BorrowedFd<'a>,
+}
+
+/// Runs one program; leaves no process of it, nor of the run when it is the `last`.
+fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
     let (stdout, their_stdout) = sys::pipe()?;
     let (stderr, their_stderr) = sys::pipe()?;
     let (result, their_result) = sys::pipe()?;
-    let stdin = if request.stdin.is_empty() {
+    let stdin = if task.stdin.is_empty() {
         sys::open_null()?
     } else {
-        sys::memory_file(&[&request.stdin])?
+        sys::memory_file(&[&task.stdin])?
     };
-    let content = sys::memory_file(&[&request.source, &request.payload])?;
+    let content = sys::memory_file(&[
+        &task.source,
+        &task.payload,
+        &task.arguments,
+        &task.environment,
+    ])?;
     let fds = RunFds {
         stdin: stdin.as_fd(),
         stdout: their_stdout.as_fd(),
         stderr: their_stderr.as_fd(),
         content: content.as_fd(),
         result: their_result.as_fd(),
-        namespaces: namespaces
+        namespaces: place
+            .namespaces
             .as_ref()
             .map(|namespaces| namespaces.pidfd.as_fd()),
     };
     let started = Instant::now();
-    zygote.send(request, &fds)?;
+    let zygote = place.interpreters.of(task);
+    zygote.send(task, &fds)?;
     drop((stdin, content, their_stdout, their_stderr, their_result));
 
-    let keep = request.limits.output_keep;
+    let keep = task.limits.output_keep;
     let mut run = Run {
-        request,
+        task,
         zygote,
-        housekeeping: interpreters
-            .pids()
-            .chain(namespaces.as_ref().map(RunNamespaces::pid))
-            .collect(),
-        namespaces: &namespaces,
+        place,
         started,
         streams: [
             Stream::new(stdout, keep)?,
@@ -89,21 +156,23 @@ pub(crate) fn run(
         buffer: vec![0; 64 << 10],
         killed: None,
     };
-    let ended = run.watch(client);
+    let ended = run.watch();
     let wall_ms = started.elapsed().as_secs_f64() * 1e3;
     // Descendants may have outlived the main process.
-    run.kill_all();
+    if last {
+        place.kill_all();
+    } else {
+        kill_descendants(|| place.processes());
+    }
     let ended = ended?;
     drain_to_end(&mut run)?;
     let (killed, [stdout, stderr, result]) = (run.killed, run.streams);
-    // Waits until the kernel has taken everything down.
-    drop(namespaces);
 
     let ended = match ended {
         Ok(ended) => ended,
         Err(detail) => return Ok(Err(detail)),
     };
-    let Some(status) = killed.or_else(|| status(&ended, request)) else {
+    let Some(status) = killed.or_else(|| status(&ended, task)) else {
         let detail = "the program was killed from outside the sandbox (signal 9)";
         return Ok(Err(detail.to_owned()));
     };
@@ -115,16 +184,29 @@ pub(crate) fn run(
         wall_ms,
         cpu_ms: ended.cpu.as_secs_f64() * 1e3,
         peak_memory: ended.peak_memory,
-        tier,
+        tier: place.tier,
+        build: None,
+        files: Vec::new(),
     }))
 }
 
+impl Place<'_> {
+    fn processes(&self) -> Vec<libc::pid_t> {
+        watchdog::descendants(&self.housekeeping)
+    }
+
+    fn kill_all(&self) {
+        match self.namespaces {
+            Some(namespaces) => namespaces.kill(),
+            None => kill_descendants(|| self.processes()),
+        }
+    }
+}
+
 struct Run<'a> {
-    request: &'a Request,
+    task: &'a Task,
     zygote: &'a Zygote,
-    /// Processes of the slot that are no run's.
-    housekeeping: Vec<libc::pid_t>,
-    namespaces: &'a Option<RunNamespaces>,
+    place: &'a Place<'a>,
     started: Instant,
     /// Standard output, standard error, result.
     streams: [Stream; 3],
@@ -164,8 +246,8 @@ impl Stream {
 
 impl Run<'_> {
     /// Until the main process has ended, for whatever reason.
-    fn watch(&mut self, client: BorrowedFd<'_>) -> Result<Result<Ended, String>, Lost> {
-        let limits = self.request.limits;
+    fn watch(&mut self) -> Result<Result<Ended, String>, Lost> {
+        let limits = self.task.limits;
         let mut next_watch = WATCH_EVERY;
         loop {
             let elapsed = self.started.elapsed();
@@ -192,7 +274,7 @@ impl Run<'_> {
 
             let mut fds = vec![
                 sys::interest(self.zygote.socket(), libc::POLLIN),
-                sys::interest(client, libc::POLLIN),
+                sys::interest(self.place.client, libc::POLLIN),
             ];
             for stream in &self.streams {
                 match &stream.pipe {
@@ -227,12 +309,12 @@ impl Run<'_> {
 
     fn too_much_output(&self) -> bool {
         let [stdout, stderr, result] = self.streams.each_ref().map(|stream| stream.capture.total);
-        (stdout + stderr).max(result) > self.request.limits.output_max
+        (stdout + stderr).max(result) > self.task.limits.output_max
     }
 
     fn check_usage(&mut self) {
-        let limits = &self.request.limits;
-        let processes = self.processes();
+        let limits = &self.task.limits;
+        let processes = self.place.processes();
         let usage = watchdog::usage(&processes);
         if usage.cpu >= limits.cpu.as_secs_f64() {
             self.kill(Status::CpuTimeout);
@@ -243,20 +325,9 @@ impl Run<'_> {
         }
     }
 
-    fn processes(&self) -> Vec<libc::pid_t> {
-        watchdog::descendants(&self.housekeeping)
-    }
-
     fn kill(&mut self, reason: Status) {
         self.killed.get_or_insert(reason);
-        self.kill_all();
-    }
-
-    fn kill_all(&self) {
-        match self.namespaces {
-            Some(namespaces) => namespaces.kill(),
-            None => kill_descendants(|| self.processes()),
-        }
+        self.place.kill_all();
     }
 }
 
@@ -283,7 +354,7 @@ fn drain_to_end(run: &mut Run<'_>) -> io::Result<()> {
         loop {
             let before = stream.capture.total;
             stream.drain(&mut run.buffer)?;
-            let enough = stream.capture.total > run.request.limits.output_max;
+            let enough = stream.capture.total > run.task.limits.output_max;
             if stream.pipe.is_none() || stream.capture.total == before || enough {
                 break;
             }
@@ -298,7 +369,7 @@ fn drain_to_end(run: &mut Run<'_>) -> io::Result<()> {
 /// How a main process that was not killed for a limit ended. The signals that say why are those of
 /// `zygote.py`. `None` when somebody else killed it, such as the host out of memory: programs cannot
 /// send that signal (see `filter`), so it says nothing about the program.
-fn status(ended: &Ended, request: &Request) -> Option<Status> {
+fn status(ended: &Ended, task: &Task) -> Option<Status> {
     if libc::WIFEXITED(ended.status) {
         return Some(match libc::WEXITSTATUS(ended.status) {
             0 => Status::Ok,
@@ -308,7 +379,7 @@ fn status(ended: &Ended, request: &Request) -> Option<Status> {
     let signal = libc::WTERMSIG(ended.status);
     Some(match signal {
         libc::SIGXCPU => Status::CpuTimeout,
-        libc::SIGKILL if ended.cpu >= request.limits.cpu => Status::CpuTimeout,
+        libc::SIGKILL if ended.cpu >= task.limits.cpu => Status::CpuTimeout,
         libc::SIGKILL => return None,
         libc::SIGXFSZ => Status::Disk,
         _ if signal == libc::SIGRTMIN() + 7 => Status::Memory,

@@ -185,7 +185,7 @@ fn prepare<'a>(
                 .chain(setup.python_folders.clone())
                 .collect();
             jail::enter_root(&binds)?;
-            PathBuf::from("/box")
+            PathBuf::from(jail::HOME)
         }
         Some(scratch) => {
             // SAFETY: a plain call: orphans of runs become children of this slot.
@@ -228,8 +228,8 @@ fn serve(
 ) -> io::Result<()> {
     let mut incoming = Vec::new();
     while let Some(request) = next_request(client, &mut incoming)? {
-        interpreters.warm_up_for(&request);
-        let reply = match run::run(&request, interpreters, tier, client) {
+        interpreters.warm_up_for(&request.program);
+        let reply = match run::run(&request, interpreters, tier, client, scratch) {
             Ok(reply) => reply,
             Err(Lost::Abandoned) => return Ok(()),
             Err(Lost::Broken(error)) => Err(error.to_string()),

@@ -393,6 +393,27 @@ pub(crate) fn open_path(path: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
+/// Opens the file at `path` for reading, following no link and never leaving `folder`. Does not wait
+/// for the other end of a FIFO.
+pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: a structure of plain numbers, all zero where not set.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    // SAFETY: the path is NUL-terminated and the size is that of the structure; the descriptor is
+    // ours from here on.
+    unsafe {
+        let fd = check_long(libc::syscall(
+            libc::SYS_openat2,
+            folder.as_raw_fd(),
+            path.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
 /// Bytes of a memory page.
 pub(crate) fn page_size() -> u64 {
     // SAFETY: this call cannot fail for this name.

@@ -19,13 +19,15 @@ import sys
 import types
 
 SCRIPT, HARNESS, EXEC = 0, 1, 2
-REQUEST = struct.Struct("<BIQQQQQQ")
+REQUEST = struct.Struct("<BIQQQQQQQQ")
 REPLY = struct.Struct("<iQQQ")
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x4000000, 0x8000000, 0x20000000
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 38, 47
 SECCOMP_MODE_FILTER, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
 # Signals by which a child says why it ended; see `run.rs`.
 OUT_OF_MEMORY, OUT_OF_DISK = signal.SIGRTMIN + 7, signal.SIGRTMIN + 8
+# Variables that a warm interpreter has read already.
+READ_AT_START = ("PYTHON", "LD_", "GLIBC_TUNABLES", "MALLOC_")
 # Above what programs reach by chance when they write to or close every descriptor.
 RESULT_FD = 900
 
@@ -52,6 +54,7 @@ class Walls:
         self.landlock = setup["landlock"]
         self.restrict_self = setup["landlock_restrict_self"]
         self.capset = setup["capset"]
+        self.most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         self.instructions = bytes(setup["filter"])
         self.filter = Filter(len(self.instructions) // 8, self.instructions)
         self.no_capabilities = (
@@ -120,7 +123,8 @@ def load(module):
 
 
 def start_run(walls, harnesses, message, fds, progress):
-    kind, cpu, memory, disk, files, processes, source_length, payload_length = REQUEST.unpack(message)
+    kind, cpu, memory, disk, files, processes, *lengths = REQUEST.unpack(message)
+    source_length, payload_length, arguments_length, environment_length = lengths
     stdin, stdout, stderr, content, result = fds[:5]
     namespaces = fds[5] if len(fds) > 5 else None
     harness = None
@@ -141,19 +145,27 @@ def start_run(walls, harnesses, message, fds, progress):
     try:
         source = b"" if kind == HARNESS else os.pread(content, source_length, 0)
         payload = os.pread(content, payload_length, source_length) if payload_length else b""
+        arguments, variables, at = [], [], source_length + payload_length
+        if arguments_length:
+            arguments = os.fsdecode(os.pread(content, arguments_length, at)).split("\0")[:-1]
+        if environment_length:
+            text = os.pread(content, environment_length, at + arguments_length)
+            variables = [text.split("=", 1) for text in os.fsdecode(text).split("\0")[:-1]]
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         if kind == HARNESS:
             result = fcntl.fcntl(result, fcntl.F_DUPFD_CLOEXEC, RESULT_FD)
-        limits = (
+        files = min(files, walls.most_files)
+        limits = [
             (resource.RLIMIT_CPU, (cpu, cpu + 1)),
-            (resource.RLIMIT_AS, (memory, memory)),
             (resource.RLIMIT_FSIZE, (disk, disk)),
             (resource.RLIMIT_NPROC, (processes, processes)),
             (resource.RLIMIT_CORE, (0, 0)),
             (resource.RLIMIT_NOFILE, (files, files)),
-        )
+        ]
+        if memory:
+            limits.append((resource.RLIMIT_AS, (memory, memory)))
         walls.lock_in(limits, namespaces)
         os.closerange(3, RESULT_FD)
         if kind != HARNESS:
@@ -171,12 +183,18 @@ def start_run(walls, harnesses, message, fds, progress):
         sys.modules["random"].seed(0)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(0)
+    if variables:
+        os.environ.update(variables)
+        if "TZ" in os.environ and "time" in sys.modules:
+            sys.modules["time"].tzset()
     if kind == SCRIPT:
-        run_script(source)
+        cold = any(name.startswith(READ_AT_START) for name, _ in variables)
+        run_script(source, arguments, cold)
     elif kind == HARNESS:
+        sys.argv = ["harness", *arguments]
         run_harness(harness, payload, result)
     else:
-        run_executable(source.decode().split("\0")[:-1])
+        run_executable(arguments)
 
 
 def prepare(harnesses, source):
@@ -207,21 +225,25 @@ def run_harness(main, payload, result):
     leave(code)
 
 
-def run_script(source):
+def run_script(source, arguments, cold):
     path = os.path.join(os.getcwd(), "main.py")
     code = 0
     try:
         fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
-        os.write(fd, source)
+        written = 0
+        while written < len(source):
+            written += os.write(fd, memoryview(source)[written:])
         os.close(fd)
+        if cold:
+            run_executable([sys.executable, path, *arguments])
         module = types.ModuleType("__main__")
         module.__dict__.update(__builtins__=builtins, __file__=path)
         sys.modules["__main__"] = module
-        sys.argv = [path]
+        sys.argv = [path, *arguments]
         sys.path.insert(0, os.path.dirname(path))
-        text = source.decode("utf-8")
+        code_object = compile(source, path, "exec", dont_inherit=True)
         del source
-        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+        exec(code_object, module.__dict__)
     except BaseException as error:
         code = report(error)
     finish(code)

@@ -15,7 +15,7 @@ use crate::{
     Limits, Tier,
     filter::Filters,
     sys,
-    wire::{Kind, Request},
+    wire::{Kind, Task},
 };
 
 /// A warm interpreter, child of this slot.
@@ -59,7 +59,7 @@ pub(crate) struct RunFds<'a> {
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
-    /// Source and payload.
+    /// Source, payload, arguments and environment.
     pub(crate) content: BorrowedFd<'a>,
     pub(crate) result: BorrowedFd<'a>,
     /// Pid 1 of the run's namespaces.
@@ -97,9 +97,9 @@ impl<'a> Interpreters<'a> {
         &self.plain.python_version
     }
 
-    /// Makes [`Interpreters::of`] what it should be for `request`.
-    pub(crate) fn warm_up_for(&mut self, request: &Request) {
-        if matches!(self.heavy, Heavy::Unasked) && self.is_heavy(request) {
+    /// Makes [`Interpreters::of`] what it should be for `task`.
+    pub(crate) fn warm_up_for(&mut self, task: &Task) {
+        if matches!(self.heavy, Heavy::Unasked) && self.is_heavy(task) {
             self.heavy = match Zygote::start(&self.setup, self.on_mention) {
                 Ok(zygote) => Heavy::Ready(zygote),
                 Err(_) => Heavy::Unavailable,
@@ -107,10 +107,10 @@ impl<'a> Interpreters<'a> {
         }
     }
 
-    /// The interpreter that runs `request`.
-    pub(crate) fn of(&self, request: &Request) -> &Zygote {
+    /// The interpreter that runs `task`.
+    pub(crate) fn of(&self, task: &Task) -> &Zygote {
         match &self.heavy {
-            Heavy::Ready(zygote) if self.is_heavy(request) => zygote,
+            Heavy::Ready(zygote) if self.is_heavy(task) => zygote,
             _ => &self.plain,
         }
     }
@@ -133,13 +133,13 @@ impl<'a> Interpreters<'a> {
 
     /// Whether the program mentions such a module. A mention in vain costs nothing but the choice of
     /// the interpreter.
-    fn is_heavy(&self, request: &Request) -> bool {
+    fn is_heavy(&self, task: &Task) -> bool {
         let mentioned = |module: &String| {
-            [&request.source, &request.payload]
+            [&task.source, &task.payload]
                 .iter()
                 .any(|text| memchr::memmem::find(text, module.as_bytes()).is_some())
         };
-        request.kind != Kind::Exec && self.on_mention.iter().any(mentioned)
+        task.kind != Kind::Exec && self.on_mention.iter().any(mentioned)
     }
 }
 
@@ -185,17 +185,20 @@ impl Zygote {
         self.socket.as_fd()
     }
 
-    /// Asks for a child that runs `request`.
-    pub(crate) fn send(&self, request: &Request, fds: &RunFds<'_>) -> io::Result<()> {
+    /// Asks for a child that runs `task`.
+    pub(crate) fn send(&self, task: &Task, fds: &RunFds<'_>) -> io::Result<()> {
         let Limits {
             cpu,
             memory,
+            address_space,
             disk,
             files,
             processes,
             ..
-        } = request.limits;
-        let kind: u8 = match request.kind {
+        } = task.limits;
+        // 0 stands for none.
+        let address_space = if address_space { memory } else { 0 };
+        let kind: u8 = match task.kind {
             Kind::Script => 0,
             Kind::Harness => 1,
             Kind::Exec => 2,
@@ -205,8 +208,17 @@ impl Zygote {
         let mut message = vec![kind];
         message.extend(cpu_seconds.to_le_bytes());
         let processes = u64::from(processes) + HOUSEKEEPING_PROCESSES;
-        let (source, payload) = (request.source.len() as u64, request.payload.len() as u64);
-        for number in [memory, disk, u64::from(files), processes, source, payload] {
+        let limits = [address_space, disk, u64::from(files), processes];
+        let parts = [
+            &task.source,
+            &task.payload,
+            &task.arguments,
+            &task.environment,
+        ];
+        for number in limits
+            .into_iter()
+            .chain(parts.map(|part| part.len() as u64))
+        {
             message.extend(number.to_le_bytes());
         }
         let RunFds {

@@ -33,6 +33,7 @@ const TIGHT: Limits = Limits {
     wall: Duration::from_secs(3),
     cpu: Duration::from_millis(600),
     memory: 256 << 20,
+    address_space: true,
     output_keep: 1 << 10,
     output_max: 2 << 20,
     processes: 32,

@@ -1,16 +1,20 @@
 //! Safetensors and JSON files: read with every fact checked, written whole or not at all.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::{self, File},
     io::{self, Write},
     path::Path,
 };
 
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
 use serde_json::Value;
 
-use crate::{ModelError, buffer::Buffer, layout::Layout};
+use crate::{
+    ModelError,
+    buffer::Buffer,
+    layout::{Layout, Tensor},
+};
 
 pub(crate) fn make_directory(path: &Path) -> Result<(), ModelError> {
     fs::create_dir_all(path).map_err(|source| io_error(path, source))
@@ -28,10 +32,71 @@ pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), ModelError> {
     write_whole(path, format!("{value:#}\n").as_bytes())
 }
 
-/// Reads every tensor of the layout from one file; the file must hold no other tensor.
-pub(crate) fn read_weights(path: &Path, layout: &Layout) -> Result<Buffer, ModelError> {
-    let (mut buffers, _) = read_tensors(path, layout, &[""])?;
-    Ok(buffers.swap_remove(0))
+/// Reads every tensor of the layout from `model.safetensors`, or from the shards of an index; they must
+/// hold no other tensor.
+pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, ModelError> {
+    let whole = directory.join("model.safetensors");
+    let index = directory.join("model.safetensors.index.json");
+    if whole.exists() || !index.exists() {
+        let (mut buffers, _) = read_tensors(&whole, layout, &[""])?;
+        return Ok(buffers.swap_remove(0));
+    }
+    let places = shards(&index)?;
+    let files: BTreeSet<&str> = places.values().map(String::as_str).collect();
+    let mut buffer = Buffer::zeroed(layout.len);
+    let mut read = BTreeSet::new();
+    for file in files {
+        let path = directory.join(file);
+        let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
+        let shard = SafeTensors::deserialize(&bytes).map_err(|source| damaged(&path, source))?;
+        for (name, view) in shard.tensors() {
+            let Some(tensor) = layout.tensors.iter().find(|tensor| tensor.name == name) else {
+                if name == "lm_head.weight" && layout.is_tied() {
+                    continue;
+                }
+                return Err(ModelError::UnknownTensor { path, tensor: name });
+            };
+            read_tensor(&path, &name, &view, tensor, &mut buffer)?;
+            read.insert(name);
+        }
+    }
+    match layout
+        .tensors
+        .iter()
+        .find(|tensor| !read.contains(&tensor.name))
+    {
+        None => Ok(buffer),
+        Some(tensor) => Err(ModelError::MissingTensor {
+            path: places
+                .get(&tensor.name)
+                .map_or(index, |file| directory.join(file)),
+            tensor: tensor.name.clone(),
+        }),
+    }
+}
+
+/// The file of each tensor, as an index says. Files lie beside the index.
+fn shards(index: &Path) -> Result<BTreeMap<String, String>, ModelError> {
+    let json = read_json(index)?;
+    let places = json.get("weight_map").and_then(Value::as_object);
+    let Some(places) = places.filter(|places| !places.is_empty()) else {
+        return Err(bad_index(index, "weight_map", &json["weight_map"]));
+    };
+    let place = |(tensor, file): (&String, &Value)| match file.as_str() {
+        Some(name) if !name.contains('/') && !name.is_empty() => {
+            Ok((tensor.clone(), name.to_owned()))
+        }
+        _ => Err(bad_index(index, tensor, file)),
+    };
+    places.iter().map(place).collect()
+}
+
+fn bad_index(index: &Path, key: &str, found: &Value) -> ModelError {
+    ModelError::BadIndex {
+        path: index.to_owned(),
+        key: key.to_owned(),
+        found: found.to_string(),
+    }
 }
 
 /// Reads one flat buffer per prefix: tensor `T` of the layout is stored as prefix + `T`. Returns
@@ -41,10 +106,7 @@ pub(crate) fn read_tensors(
     layout: &Layout,
     prefixes: &[&str],
 ) -> Result<(Vec<Buffer>, HashMap<String, String>), ModelError> {
-    let damaged = |source| ModelError::Safetensors {
-        path: path.to_owned(),
-        source,
-    };
+    let damaged = |source| damaged(path, source);
     let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
     let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
@@ -61,21 +123,12 @@ pub(crate) fn read_tensors(
                 });
             };
             unread.retain(|other| *other != name);
-            if view.shape() != tensor.shape {
-                return Err(ModelError::WrongShape {
-                    path: path.to_owned(),
-                    tensor: name,
-                    expected: tensor.shape.clone(),
-                    found: view.shape().to_vec(),
-                });
-            }
-            read_values(path, &name, &view, &mut buffer[tensor.range.clone()])?;
+            read_tensor(path, &name, &view, tensor, &mut buffer)?;
         }
         buffers.push(buffer);
     }
     // A tied model may carry its output projection a second time.
-    let tied = layout.head == layout.embedding;
-    unread.retain(|name| !(tied && *name == "lm_head.weight"));
+    unread.retain(|name| !(layout.is_tied() && *name == "lm_head.weight"));
     unread.sort_unstable();
     if let Some(tensor) = unread.first() {
         let tensor = (*tensor).to_owned();
@@ -87,12 +140,23 @@ pub(crate) fn read_tensors(
     Ok((buffers, header.metadata().clone().unwrap_or_default()))
 }
 
-fn read_values(
+/// Reads `view`, stored as `name`, to where `tensor` lies in `buffer`.
+fn read_tensor(
     path: &Path,
     name: &str,
     view: &TensorView,
-    values: &mut [f32],
+    tensor: &Tensor,
+    buffer: &mut Buffer,
 ) -> Result<(), ModelError> {
+    if view.shape() != tensor.shape {
+        return Err(ModelError::WrongShape {
+            path: path.to_owned(),
+            tensor: name.to_owned(),
+            expected: tensor.shape.clone(),
+            found: view.shape().to_vec(),
+        });
+    }
+    let values = &mut buffer[tensor.range.clone()];
     match view.dtype() {
         Dtype::F32 => {
             for (value, bytes) in values.iter_mut().zip(view.data().as_chunks::<4>().0) {
@@ -102,6 +166,11 @@ fn read_values(
         Dtype::BF16 => {
             for (value, [low, high]) in values.iter_mut().zip(view.data().as_chunks::<2>().0) {
                 *value = f32::from_le_bytes([0, 0, *low, *high]);
+            }
+        }
+        Dtype::F16 => {
+            for (value, bytes) in values.iter_mut().zip(view.data().as_chunks::<2>().0) {
+                *value = half::f16::from_le_bytes(*bytes).to_f32();
             }
         }
         other => {
@@ -162,6 +231,13 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
         fs::rename(&temporary, path)
     };
     write().map_err(|source| io_error(path, source))
+}
+
+fn damaged(path: &Path, source: SafeTensorError) -> ModelError {
+    ModelError::Safetensors {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn io_error(path: &Path, source: io::Error) -> ModelError {

@@ -3,7 +3,7 @@
 use record::TokenId;
 use serde_json::{Map, Value, json};
 
-use crate::{ModelError, layout::Layout};
+use crate::{ModelError, RopeScaling, layout::Layout, positions::RopeSettings};
 
 /// Which published architecture the weights follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Family {
     Qwen2,
     /// `LlamaForCausalLM`: no biases.
     Llama,
+    /// `MistralForCausalLM`: as Llama; with a sliding window only where it is as wide as the context.
+    Mistral,
 }
 
 /// A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
@@ -30,6 +32,7 @@ pub struct ModelConfig {
     /// Most tokens in one sequence, prompt and response together.
     pub context: usize,
     pub rope_theta: f64,
+    pub rope_scaling: RopeScaling,
     pub norm_epsilon: f32,
     /// The output projection is the transposed embedding.
     pub tied_embeddings: bool,
@@ -55,6 +58,7 @@ impl ModelConfig {
             head_dim: hidden_size.checked_div(n_heads).unwrap_or(0),
             context: 2048,
             rope_theta: 10_000.0,
+            rope_scaling: RopeScaling::None,
             norm_epsilon: 1e-6,
             tied_embeddings: true,
             initializer_range: 0.02,
@@ -73,11 +77,21 @@ impl ModelConfig {
         let family = match text(object, "model_type")? {
             "qwen2" => Family::Qwen2,
             "llama" => Family::Llama,
+            "mistral" => Family::Mistral,
             other => return Err(unsupported(format!("model_type `{other}`"))),
         };
         refuse_unknown_features(object)?;
         let hidden_size = size(object, "hidden_size")?;
         let n_heads = size(object, "num_attention_heads")?;
+        let context = size(object, "max_position_embeddings")?;
+        let (rope_theta, rope_scaling) = rope(object, context)?;
+        if family == Family::Mistral
+            && let Some(window) = optional(object, "sliding_window", size)?
+            && window < context
+        {
+            let feature = format!("a sliding window of {window} in a context of {context}");
+            return Err(unsupported(feature));
+        }
         let config = Self {
             family,
             vocab_size: size(object, "vocab_size")?,
@@ -90,8 +104,9 @@ impl ModelConfig {
                 Some(head_dim) => head_dim,
                 None => hidden_size.checked_div(n_heads).unwrap_or(0),
             },
-            context: size(object, "max_position_embeddings")?,
-            rope_theta: rope_theta(object)?,
+            context,
+            rope_theta,
+            rope_scaling,
             norm_epsilon: number(object, "rms_norm_eps")? as f32,
             tied_embeddings: flag(object, "tie_word_embeddings")?,
             initializer_range: optional(object, "initializer_range", number)?.unwrap_or(0.02),
@@ -108,13 +123,14 @@ impl ModelConfig {
         let (model_type, architecture) = match self.family {
             Family::Qwen2 => ("qwen2", "Qwen2ForCausalLM"),
             Family::Llama => ("llama", "LlamaForCausalLM"),
+            Family::Mistral => ("mistral", "MistralForCausalLM"),
         };
         let eos = match self.eos_tokens.as_slice() {
             [] => Value::Null,
             [one] => json!(one),
             several => json!(several),
         };
-        json!({
+        let mut json = json!({
             "architectures": [architecture],
             "model_type": model_type,
             "vocab_size": self.vocab_size,
@@ -136,7 +152,23 @@ impl ModelConfig {
             "bos_token_id": self.bos_token,
             "eos_token_id": eos,
             "pad_token_id": self.pad_token,
-        })
+        });
+        if self.rope_scaling != RopeScaling::None {
+            json["rope_scaling"] = self.rope_scaling.to_json();
+        }
+        if self.family == Family::Mistral {
+            // Absent, it would be 4096.
+            json["sliding_window"] = Value::Null;
+        }
+        json
+    }
+
+    pub(crate) fn rope(&self) -> RopeSettings {
+        RopeSettings {
+            head_dim: self.head_dim,
+            theta: self.rope_theta,
+            scaling: self.rope_scaling,
+        }
     }
 
     /// Trained numbers of a model of this shape; a tied embedding counts once.
@@ -199,9 +231,8 @@ impl ModelConfig {
 }
 
 /// Keys that change the computation and the values under which they do not.
-const FEATURES: [(&str, &[&str]); 13] = [
+const FEATURES: [(&str, &[&str]); 12] = [
     ("hidden_act", &["\"silu\""]),
-    ("rope_scaling", &["null"]),
     ("use_sliding_window", &["false", "null"]),
     ("attention_bias", &["false", "null"]),
     ("mlp_bias", &["false", "null"]),
@@ -216,7 +247,7 @@ const FEATURES: [(&str, &[&str]); 13] = [
 ];
 
 /// Keys read elsewhere in this file, or without influence on what the model computes.
-const HARMLESS: [&str; 75] = [
+const HARMLESS: [&str; 76] = [
     "_attn_implementation_autoset",
     "_commit_hash",
     "_name_or_path",
@@ -271,6 +302,7 @@ const HARMLESS: [&str; 75] = [
     "return_dict_in_generate",
     "rms_norm_eps",
     "rope_parameters",
+    "rope_scaling",
     "rope_theta",
     "sep_token_id",
     "sliding_window",
@@ -318,19 +350,22 @@ fn refuse_unknown_features(object: &Map<String, Value>) -> Result<(), ModelError
     Ok(())
 }
 
-/// The rotary base: at the top level, or since `transformers` 5 inside `rope_parameters`.
-fn rope_theta(object: &Map<String, Value>) -> Result<f64, ModelError> {
-    let Some(Value::Object(rope)) = object.get("rope_parameters") else {
-        return Ok(optional(object, "rope_theta", number)?.unwrap_or(10_000.0));
-    };
-    for (key, value) in rope {
-        match key.as_str() {
-            "rope_theta" => {}
-            "rope_type" if value == "default" => {}
-            _ => return Err(unsupported(format!("`rope_parameters.{key}` = {value}"))),
-        }
+/// The rotary base and its scaling: at the top level and in `rope_scaling`, or since `transformers` 5
+/// both inside `rope_parameters`.
+fn rope(object: &Map<String, Value>, context: usize) -> Result<(f64, RopeScaling), ModelError> {
+    if let Some(Value::Object(rope)) = object.get("rope_parameters") {
+        return Ok((
+            number(rope, "rope_theta")?,
+            RopeScaling::from_json(rope, context)?,
+        ));
     }
-    number(rope, "rope_theta")
+    let theta = optional(object, "rope_theta", number)?.unwrap_or(10_000.0);
+    let scaling = match object.get("rope_scaling") {
+        None | Some(Value::Null) => RopeScaling::None,
+        Some(Value::Object(scaling)) => RopeScaling::from_json(scaling, context)?,
+        Some(found) => return Err(bad("rope_scaling", "an object", found)),
+    };
+    Ok((theta, scaling))
 }
 
 fn optional<'a, T>(

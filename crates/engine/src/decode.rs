@@ -101,7 +101,7 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
         .max()
         .unwrap_or(0);
     let Workspace { rope, decode, .. } = workspace;
-    rope.prepare(config.head_dim, config.rope_theta, longest);
+    model.prepare_rope(rope, longest);
     let embedding = &weights[layout.embedding.clone()];
     let stream = decode.stream.sized(rows * hidden);
     for (to, response) in stream.chunks_exact_mut(hidden).zip(&*responses) {

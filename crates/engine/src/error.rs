@@ -40,7 +40,7 @@ pub enum ModelError {
         expected: Vec<usize>,
         found: Vec<usize>,
     },
-    #[error("{}: tensor `{tensor}` has dtype {found}, but F32 or BF16 was expected", path.display())]
+    #[error("{}: tensor `{tensor}` has dtype {found}, but F32, BF16 or F16 was expected", path.display())]
     WrongDtype {
         path: PathBuf,
         tensor: String,
@@ -52,6 +52,12 @@ pub enum ModelError {
         tensor: String,
         index: usize,
         value: f32,
+    },
+    #[error("{}: `{key}` is {found}, but the name of a shard beside this index was expected", path.display())]
+    BadIndex {
+        path: PathBuf,
+        key: String,
+        found: String,
     },
     #[error("{}: metadata `{key}` is missing or not a number", path.display())]
     BadMetadata { path: PathBuf, key: &'static str },

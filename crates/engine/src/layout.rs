@@ -109,6 +109,13 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The output projection is the transposed embedding.
+    pub(crate) fn is_tied(&self) -> bool {
+        self.head == self.embedding
+    }
+}
+
 #[derive(Default)]
 struct List {
     tensors: Vec<Tensor>,

@@ -5,8 +5,11 @@ use std::{path::Path, sync::Arc};
 use record::Seed;
 
 use crate::{
-    Initializer, ModelConfig, ModelError, buffer::Buffer, checkpoint, init,
-    kernels::linear::Packed, layout::Layout,
+    Initializer, ModelConfig, ModelError,
+    buffer::Buffer,
+    checkpoint, init,
+    kernels::{linear::Packed, rope::Rope},
+    layout::Layout,
 };
 
 /// Immutable weights that samplers and trainers share through an [`Arc`].
@@ -20,6 +23,8 @@ pub struct Model {
     weights: Buffer,
     layers: Vec<PackedLayer>,
     head: Packed,
+    /// Of rotary positions: radians a position for each pair, and the factor on cosines and sines.
+    rotation: (Vec<f32>, f32),
 }
 
 /// The matrices of one layer, ready for `x Wᵀ`.
@@ -49,12 +54,13 @@ impl Model {
         Self::new(config, Initializer::Normal, seed)
     }
 
-    /// Reads a Hugging Face directory: `config.json` and `model.safetensors`, F32 or BF16 (widened).
+    /// Reads a Hugging Face directory: `config.json`, and `model.safetensors` or the shards that
+    /// `model.safetensors.index.json` names; F32, BF16 or F16 (widened).
     pub fn load(directory: &Path) -> Result<Self, ModelError> {
         let config =
             ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
         let layout = Layout::new(&config);
-        let weights = checkpoint::read_weights(&directory.join("model.safetensors"), &layout)?;
+        let weights = checkpoint::read_weights(directory, &layout)?;
         Ok(Self::from_parts(config, layout, weights))
     }
 
@@ -85,12 +91,15 @@ impl Model {
     pub(crate) fn from_parts(config: ModelConfig, layout: Layout, weights: Buffer) -> Self {
         let layers = vec![PackedLayer::default(); config.n_layers];
         let layout = Arc::new(layout);
+        let rope = config.rope();
+        let rotation = (rope.frequencies(), rope.amplitude());
         let mut model = Self {
             config,
             layout,
             weights,
             layers,
             head: Packed::default(),
+            rotation,
         };
         model.repack();
         model
@@ -111,6 +120,12 @@ impl Model {
 
     pub(crate) fn layer(&self, layer: usize) -> &PackedLayer {
         &self.layers[layer]
+    }
+
+    /// Makes `rope` hold the first `positions` positions of this model.
+    pub(crate) fn prepare_rope(&self, rope: &mut Rope, positions: usize) {
+        let (frequencies, amplitude) = &self.rotation;
+        rope.prepare(frequencies, *amplitude, positions);
     }
 
     /// `[hidden] → [vocabulary]`

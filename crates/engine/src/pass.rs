@@ -102,9 +102,7 @@ pub(crate) fn trunk(
     let config = model.config();
     let hidden = config.hidden_size;
     let longest = workspace.pack.longest();
-    workspace
-        .rope
-        .prepare(config.head_dim, config.rope_theta, longest);
+    model.prepare_rope(&mut workspace.rope, longest);
     let known = workspace.scratch.all_positions.len();
     workspace
         .scratch

@@ -170,13 +170,23 @@ fn unknown_features_are_refused_by_name() {
         ("model_type", json!("mamba"), "mamba"),
         (
             "rope_scaling",
-            json!({"rope_type": "yarn", "factor": 4.0}),
+            json!({"rope_type": "longrope", "factor": 4.0}),
+            "longrope",
+        ),
+        (
             "rope_scaling",
+            json!({"rope_type": "linear", "factor": 4.0, "beta_fast": 3.0}),
+            "beta_fast",
+        ),
+        (
+            "rope_scaling",
+            json!({"rope_type": "linear", "factor": -4.0}),
+            "rope_scaling.factor",
         ),
         (
             "rope_parameters",
             json!({"rope_theta": 1e4, "rope_type": "llama3"}),
-            "llama3",
+            "factor",
         ),
         ("use_sliding_window", json!(true), "use_sliding_window"),
         (

@@ -542,7 +542,11 @@ mod tests {
     impl Case {
         fn new(tokens: usize, positions: Vec<u32>) -> Self {
             let mut rope = Rope::default();
-            rope.prepare(HEADS.dim, 100.0, tokens);
+            let pairs = HEADS.dim / 2;
+            let frequencies: Vec<f32> = (0..pairs)
+                .map(|i| 100_f32.powf(-(i as f32) / pairs as f32))
+                .collect();
+            rope.prepare(&frequencies, 1.0, tokens);
             Self {
                 rope,
                 positions,

@@ -1,34 +1,36 @@
 //! Rotary positions (Su et al., 2021) in the half-split form of Llama and Qwen2.
 
-/// Cosines and sines of `position · theta^(-2i / head_dim)`, grown on demand.
+/// Cosines and sines of `position · frequency`, grown on demand.
 #[derive(Debug, Default)]
 pub(crate) struct Rope {
     half: usize,
-    theta: f64,
+    /// Radians a position, for each pair.
+    frequencies: Vec<f32>,
+    amplitude: f32,
     /// `[positions, head_dim / 2]`
     cosines: Vec<f32>,
     sines: Vec<f32>,
 }
 
 impl Rope {
-    /// Makes the table hold at least `positions` positions for this head size and base.
+    /// Makes the table hold at least `positions` positions for these frequencies; cosines and sines
+    /// are multiplied by `amplitude`.
     ///
     /// Angles are rounded to single precision before the cosine is taken, as `transformers` does.
-    pub(crate) fn prepare(&mut self, head_dim: usize, theta: f64, positions: usize) {
-        if self.half != head_dim / 2 || self.theta != theta {
+    pub(crate) fn prepare(&mut self, frequencies: &[f32], amplitude: f32, positions: usize) {
+        if self.frequencies != frequencies || self.amplitude != amplitude {
             *self = Self {
-                half: head_dim / 2,
-                theta,
+                half: frequencies.len(),
+                frequencies: frequencies.to_vec(),
+                amplitude,
                 ..Self::default()
             };
         }
         for position in self.cosines.len() / self.half..positions {
-            for i in 0..self.half {
-                let exponent = (2 * i) as f32 / head_dim as f32;
-                let frequency = 1.0 / (theta as f32).powf(exponent);
+            for frequency in &self.frequencies {
                 let angle = position as f32 * frequency;
-                self.cosines.push(angle.cos());
-                self.sines.push(angle.sin());
+                self.cosines.push(amplitude * angle.cos());
+                self.sines.push(amplitude * angle.sin());
             }
         }
     }
@@ -76,7 +78,7 @@ mod tests {
     #[test]
     fn rotation_keeps_lengths_depends_on_distance_only_and_is_undone() {
         let mut rope = Rope::default();
-        rope.prepare(8, 10_000.0, 50);
+        rope.prepare(&[1.0, 0.1, 0.01, 0.001], 1.0, 50);
         let (q, k) = (noise(8, 1), noise(8, 2));
         let rotated = |at: usize, from: &[f32]| {
             let mut to = vec![0.0; 8];

@@ -13,8 +13,14 @@ pub struct Config {
     pub tier: TierChoice,
     /// Untrusted code runs at [`Tier::Namespaces`] only, unless this is set.
     pub allow_weak_tier: bool,
-    /// The interpreter; `None` searches the usual places. A shim is resolved to the real binary.
+    /// The interpreter; `None` searches the usual places, then `search`. A shim is resolved to the
+    /// real binary.
     pub python: Option<PathBuf>,
+    /// Where programs are looked for, such as the folders of `PATH`.
+    pub search: Vec<PathBuf>,
+    /// Folders outside the system's that programs may read, such as those of
+    /// [`Toolchains`](crate::Toolchains). One that is not there is an error.
+    pub readable: Vec<PathBuf>,
     /// Modules imported once per slot, so that programs importing them pay nothing.
     pub preload: Vec<String>,
     /// Modules that are slow to import: a program that mentions one runs in a second interpreter of
@@ -80,6 +86,8 @@ impl Config {
             tier: TierChoice::Strongest,
             allow_weak_tier: false,
             python: None,
+            search: Vec::new(),
+            readable: Vec::new(),
             preload: preload.map(str::to_owned).to_vec(),
             preload_on_mention: vec!["numpy".to_owned()],
             runs_per_slot: 2000,

@@ -36,7 +36,7 @@ pub struct TierReport {
 
 /// Tries everything once. Takes a few hundred milliseconds and may be called within a runtime.
 pub fn probe(config: &Config) -> Probe {
-    let python = find_python(config.python.as_deref())
+    let python = find_python(config.python.as_deref(), &config.search)
         .map(|python| PythonReport {
             executable: python.executable.display().to_string(),
             version: python.version,

@@ -17,16 +17,14 @@ pub(crate) struct Python {
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// The interpreter at `wanted`, or the system's.
-pub(crate) fn find_python(wanted: Option<&Path>) -> Result<Python, SandboxError> {
-    const USUAL: [&str; 3] = ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"];
-    let candidates = match wanted {
-        Some(path) => vec![path],
-        None => USUAL.iter().map(Path::new).collect(),
-    };
+/// The interpreter at `wanted`, or else the system's, or else the first in the folders `search`.
+pub(crate) fn find_python(
+    wanted: Option<&Path>,
+    search: &[PathBuf],
+) -> Result<Python, SandboxError> {
     let mut refusals = Vec::new();
-    for candidate in candidates {
-        match ask(candidate) {
+    for candidate in candidates(wanted, search) {
+        match ask(&candidate) {
             Ok(python) => return Ok(python),
             Err(detail) => refusals.push(format!("{}: {detail}", candidate.display())),
         }
@@ -34,6 +32,20 @@ pub(crate) fn find_python(wanted: Option<&Path>) -> Result<Python, SandboxError>
     Err(SandboxError::NoPython {
         detail: refusals.join("; "),
     })
+}
+
+fn candidates(wanted: Option<&Path>, search: &[PathBuf]) -> Vec<PathBuf> {
+    const USUAL: [&str; 3] = ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"];
+    if let Some(path) = wanted {
+        return vec![path.to_owned()];
+    }
+    let mut candidates: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
+    for path in search.iter().map(|folder| folder.join("python3")) {
+        if path.is_absolute() && path.exists() && !candidates.contains(&path) {
+            candidates.push(path);
+        }
+    }
+    candidates
 }
 
 /// Prints the executable, the version and the folders, one per line; imports what a zygote needs.
@@ -68,8 +80,15 @@ fn ask(candidate: &Path) -> Result<Python, String> {
     folders.retain(|folder| !is_system_path(folder) && folder != Path::new("/"));
     folders.sort();
     folders.dedup();
+    // In a virtual environment, the link is what tells the interpreter so; elsewhere it may lie
+    // where no jail sees it.
+    let virtual_environment = prefixes.first() != prefixes.last();
     Ok(Python {
-        executable,
+        executable: if virtual_environment {
+            executable
+        } else {
+            resolved
+        },
         version: (*version).to_owned(),
         folders,
     })
@@ -83,19 +102,35 @@ mod tests {
 
     #[test]
     fn a_shim_is_resolved_to_the_binary_behind_it() {
-        let real = find_python(None).unwrap();
+        let real = find_python(None, &[]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let shim = folder.path().join("python3");
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", real.executable.display());
         fs::write(&shim, text).unwrap();
         fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(find_python(Some(&shim)).unwrap(), real);
+        assert_eq!(find_python(Some(&shim), &[]).unwrap(), real);
+    }
+
+    #[test]
+    fn the_search_is_asked_after_the_usual_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("python3");
+        fs::write(&own, "").unwrap();
+        let search = [
+            "/usr/bin".into(),
+            "/no/such".into(),
+            ".".into(),
+            folder.path().to_owned(),
+        ];
+        let found = candidates(None, &search);
+        assert_eq!((found.len(), &found[3]), (4, &own));
+        assert_eq!(candidates(Some(&own), &search), [own]);
     }
 
     #[test]
     fn what_is_no_interpreter_is_refused() {
         for path in ["/bin/true", "/no/such/file", "/"] {
-            let refused = find_python(Some(Path::new(path))).unwrap_err();
+            let refused = find_python(Some(Path::new(path)), &[]).unwrap_err();
             assert!(refused.to_string().contains(path), "{refused}");
         }
     }

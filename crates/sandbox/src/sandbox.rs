@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Config, Job, RunOutcome, SandboxError, Tier,
+    language::foreign,
     owner::{self, Mailbox, Pending},
     python::find_python,
     slot::Setup,
@@ -46,11 +47,15 @@ impl Sandbox {
     /// Starts the supervisor and its slots; returns when the first slot is ready. Blocks for some
     /// tens of milliseconds.
     pub fn start(config: Config) -> Result<Self, SandboxError> {
-        let python = find_python(config.python.as_deref())?;
+        let python = find_python(config.python.as_deref(), &config.search)?;
+        let mut readable = python.folders;
+        readable.extend(foreign(config.readable.iter().cloned()));
+        readable.sort();
+        readable.dedup();
         let setup = Setup {
             config,
             python: python.executable,
-            python_folders: python.folders,
+            readable,
             parent: std::process::id(),
         };
         let failed = |detail: String| SandboxError::Supervisor { detail };

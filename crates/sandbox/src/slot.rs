@@ -26,8 +26,8 @@ pub(crate) struct Setup {
     pub(crate) config: Config,
     /// The resolved interpreter.
     pub(crate) python: PathBuf,
-    /// Folders that it needs besides `/usr`.
-    pub(crate) python_folders: Vec<PathBuf>,
+    /// Folders that programs may read besides the system's.
+    pub(crate) readable: Vec<PathBuf>,
     /// The process that the supervisor belongs to.
     pub(crate) parent: u32,
 }
@@ -182,7 +182,7 @@ fn prepare<'a>(
         None => {
             let binds: Vec<PathBuf> = [PathBuf::from("/usr")]
                 .into_iter()
-                .chain(setup.python_folders.clone())
+                .chain(setup.readable.clone())
                 .collect();
             jail::enter_root(&binds)?;
             PathBuf::from(jail::HOME)
@@ -195,7 +195,7 @@ fn prepare<'a>(
                 sys::become_user(user, group)?;
             }
             if tier == Tier::Landlock {
-                rules = Some(landlock_rules(&setup.python_folders, &scratch.home())?);
+                rules = Some(landlock_rules(&setup.readable, &scratch.home())?);
             }
             scratch.home()
         }

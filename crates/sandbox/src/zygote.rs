@@ -345,11 +345,16 @@ fn prepare_exec(
         seccompiler::apply_filter(filter).map_err(io::Error::other)?;
     }
     let home = setup.home.display();
+    // The weaker tiers have one folder to write in.
+    let temporary = match setup.tier {
+        Tier::Namespaces => Path::new("/tmp"),
+        Tier::Landlock | Tier::Limits => &setup.home,
+    };
     let variables = [
         "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
         format!("HOME={home}"),
         "LANG=C.UTF-8".to_owned(),
-        "TMPDIR=/tmp".to_owned(),
+        format!("TMPDIR={}", temporary.display()),
         "PYTHONUTF8=1".to_owned(),
         // The order of sets of strings is part of a program's behaviour.
         "PYTHONHASHSEED=0".to_owned(),

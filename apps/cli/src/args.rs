@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Check a recipe and print what it would do: sizes, tokens, memory, time, sandbox
     Plan(PlanArgs),
+    /// Sample responses from a checkpoint: the quickest way to see that a model works
+    Sample(SampleArgs),
     /// Say what this machine offers, and how to get what is missing
     Doctor(DoctorArgs),
 }
@@ -93,6 +95,52 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    /// A directory in the Hugging Face layout, such as a run's checkpoints/critic-rl
+    pub(crate) model: PathBuf,
+    /// The text to go on from
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required_unless_present = "prompt_file",
+        conflicts_with = "prompt_file"
+    )]
+    pub(crate) prompt: Option<String>,
+    /// A file with the text to go on from; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Take the text for a user's message and render it with the model's chat template
+    #[arg(long)]
+    pub(crate) chat: bool,
+    /// Samples of the prompt
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) samples: u32,
+    /// Most tokens of a response
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+    /// 0 takes the most probable token each time
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub(crate) temperature: f32,
+    /// Keep the most probable tokens that together reach this probability
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    pub(crate) top_p: f32,
+    /// The same seed draws the same samples, whatever their number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Go on past the tokens that end a turn
+    #[arg(long)]
+    pub(crate) ignore_eos: bool,
+    /// Print one JSON object a sample: prompt_ids, response_ids, logprobs, text, stop
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,6 +7,7 @@ mod failure;
 mod machine;
 mod plan;
 mod report;
+mod sample;
 mod screen;
 mod train;
 mod walk;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => evaluate::run(&args, screen),
         Command::Report(args) => report::run(&args, screen),
         Command::Plan(args) => plan::run(&args, screen),
+        Command::Sample(args) => sample::run(&args),
         Command::Doctor(args) => doctor::run(&args, screen),
     };
     match done {

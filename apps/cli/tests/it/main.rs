@@ -19,4 +19,5 @@ mod logprobs;
 mod processes;
 mod resume;
 mod runs;
+mod sample;
 mod sandbox_faults;

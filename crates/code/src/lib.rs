@@ -1,9 +1,11 @@
-//! Python extraction from model text, a sound normal form of programs, and paths that stay below a root. Pure.
+//! Python extraction from model text, a sound normal form of programs, patches, and paths that stay below a root. Pure.
 
 mod extract;
 mod normal_form;
+pub mod patch;
 mod path;
 
 pub use extract::{Extracted, Fence, extract_python};
 pub use normal_form::{NormalForm, normal_form};
+pub use patch::Patch;
 pub use path::{PathError, RelativePath};

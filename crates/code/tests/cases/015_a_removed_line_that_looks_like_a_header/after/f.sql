@@ -1,0 +1,3 @@
+select 1;
+++ counter;
+select 2;

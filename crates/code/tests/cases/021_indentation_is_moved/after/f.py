@@ -1,0 +1,5 @@
+def f():
+    if a:
+        if b:
+
+            c()

@@ -1,6 +1,6 @@
 //! What can be asked on the command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Sample responses from a checkpoint: the quickest way to see that a model works
     Sample(SampleArgs),
+    /// Run programs that are not trusted
+    Sandbox(SandboxArgs),
     /// Say what this machine offers, and how to get what is missing
     Doctor(DoctorArgs),
 }
@@ -90,6 +92,58 @@ pub(crate) struct PlanArgs {
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    #[command(subcommand)]
+    pub(crate) command: SandboxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Run one program behind walls and say how it ended
+    Run(SandboxRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxRunArgs {
+    /// The program's source text
+    pub(crate) file: PathBuf,
+    /// Its language [default: by the file's name]
+    #[arg(long, value_name = "LANG")]
+    pub(crate) lang: Option<String>,
+    /// What the program reads from its standard input: a file, or - for that of this command
+    /// [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Seconds that the program may take
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    /// Seconds of CPU time of all its processes together [default: the timeout on every core]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) cpu: Option<Duration>,
+    /// MiB of memory of all its processes together
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) memory: u64,
+    /// Run it even where only weak walls can be built
+    #[arg(long)]
+    pub(crate) allow_weak_tier: bool,
+    /// Print one JSON object on stdout, instead of what the program prints
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Arguments of the program
+    #[arg(last = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// A time that a program may be given.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const DAY: f64 = 24.0 * 60.0 * 60.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=DAY).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("must be a number of seconds from 0.001 to {DAY}")),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandbox::{Probe, Tier};
+use sandbox::{Language, Probe, Tier, Toolchains};
 use serde::Serialize;
 
 use crate::{
@@ -17,17 +17,20 @@ use crate::{
 struct Findings {
     machine: BTreeMap<String, String>,
     sandbox: Probe,
+    /// What runs the programs of each language, or what is missing.
+    languages: BTreeMap<&'static str, Result<String, String>>,
     /// Whether `etude train` can run programs here without opting in to weaker walls.
     ready: bool,
 }
 
 /// Exit code 0 when the main job can run here as it is, 1 when something is missing.
 pub(crate) fn run(args: &DoctorArgs, _screen: Screen) -> Outcome<()> {
-    let probe = sandbox::probe(&sandbox::Config::new(1));
+    let probe = sandbox::probe(&machine::sandbox_config(1));
     let ready = probe.python.is_ok() && probe.best() == Some(Tier::Namespaces);
     let findings = Findings {
         machine: machine::facts(),
         sandbox: probe,
+        languages: languages(),
         ready,
     };
     if args.json {
@@ -55,6 +58,13 @@ impl Findings {
             Ok(python) => format!("  {} (version {})\n", python.executable, python.version),
             Err(reason) => format!("  none: {reason}\n"),
         };
+        text += "\nlanguages\n";
+        for (name, found) in &self.languages {
+            text += &match found {
+                Ok(version) => format!("  {name:<12} {version}\n"),
+                Err(reason) => format!("  {name:<12} none: {}\n", reason.replace('\n', "; ")),
+            };
+        }
         text += "\nsandbox tiers, strongest first\n";
         for tier in &self.sandbox.tiers {
             let verdict = if tier.works {
@@ -81,6 +91,20 @@ impl Findings {
         };
         text
     }
+}
+
+fn languages() -> BTreeMap<&'static str, Result<String, String>> {
+    let search = machine::search_path();
+    let toolchains = Toolchains::probe(&Language::ALL, None, &search);
+    let version = |language| {
+        let found = toolchains.get(language);
+        found
+            .map(|toolchain| toolchain.version.clone())
+            .map_err(|error| error.to_string())
+    };
+    let all = Language::ALL.into_iter();
+    all.map(|language| (language.name(), version(language)))
+        .collect()
 }
 
 /// What the engine's kernels will use here.

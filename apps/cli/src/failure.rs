@@ -9,6 +9,8 @@ pub(crate) enum Failure {
     Asked(anyhow::Error),
     /// The work failed. Exit code 1.
     Failed(anyhow::Error),
+    /// Ctrl-C, with nothing to go on with. Exit code 130.
+    Stopped,
     /// Ctrl-C, after everything that was committed was kept. Exit code 130.
     Interrupted { run: PathBuf },
 }
@@ -20,7 +22,7 @@ impl Failure {
         match self {
             Self::Asked(_) => 2,
             Self::Failed(_) => 1,
-            Self::Interrupted { .. } => 130,
+            Self::Stopped | Self::Interrupted { .. } => 130,
         }
     }
 }
@@ -29,6 +31,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked(error) | Self::Failed(error) => write!(f, "etude: {error:#}"),
+            Self::Stopped => f.write_str("etude: stopped"),
             Self::Interrupted { run } => write!(
                 f,
                 "etude: stopped; what was committed is kept. Go on with: etude train --resume {}",

@@ -1,6 +1,6 @@
 //! Facts about this machine.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// What a run records about where it was made.
 pub(crate) fn facts() -> BTreeMap<String, String> {
@@ -21,9 +21,23 @@ pub(crate) fn facts() -> BTreeMap<String, String> {
     facts
 }
 
+/// What a sandbox of `slots` is set up with here.
+pub(crate) fn sandbox_config(slots: usize) -> sandbox::Config {
+    sandbox::Config {
+        search: search_path(),
+        ..sandbox::Config::new(slots)
+    }
+}
+
 /// Cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The folders of `PATH`.
+pub(crate) fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
 }
 
 /// Memory of the machine, where the system tells.

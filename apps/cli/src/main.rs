@@ -8,6 +8,8 @@ mod machine;
 mod plan;
 mod report;
 mod sample;
+mod sandbox_command;
+mod sandbox_run;
 mod screen;
 mod train;
 mod walk;
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args, screen),
         Command::Plan(args) => plan::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
+        Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),
     };
     match done {

@@ -128,10 +128,12 @@ impl Plan {
         let speed = speeds.first().copied().unwrap_or(20_000.0);
         phases.push(reinforce_phase(recipe, critic_row, reviser_row, speed));
         phases.push(evaluation_phase(recipe, critic_row, reviser_row));
-        let tier = sandbox::probe(&sandbox::Config::new(1)).best().map_or_else(
-            || "none: programs cannot be run here, see `etude doctor`".to_owned(),
-            |tier| tier.to_string(),
-        );
+        let tier = sandbox::probe(&crate::machine::sandbox_config(1))
+            .best()
+            .map_or_else(
+                || "none: programs cannot be run here, see `etude doctor`".to_owned(),
+                |tier| tier.to_string(),
+            );
         Ok(Self {
             recipe: path.to_owned(),
             hash,

@@ -70,6 +70,22 @@ pub enum Status {
     Disk,
 }
 
+impl Status {
+    /// As it is written: `ok`, `non_zero`, `wall_timeout`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::NonZero(_) => "non_zero",
+            Self::Signal(_) => "signal",
+            Self::WallTimeout => "wall_timeout",
+            Self::CpuTimeout => "cpu_timeout",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Disk => "disk",
+        }
+    }
+}
+
 /// The beginning and end of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {

@@ -26,7 +26,7 @@ pub(crate) struct Instruments {
 impl Instruments {
     /// Starts everything that the recipe needs, or says what this machine lacks.
     pub(crate) fn start(recipe: &Recipe) -> Outcome<Self> {
-        let mut setup = sandbox::Config::new(recipe.threads);
+        let mut setup = crate::machine::sandbox_config(recipe.threads);
         setup.allow_weak_tier = recipe.sandbox.allow_weak_tier;
         setup.python.clone_from(&recipe.sandbox.python);
         let sandbox = Sandbox::start(setup).failed()?;

@@ -21,3 +21,4 @@ mod resume;
 mod runs;
 mod sample;
 mod sandbox_faults;
+mod sandbox_run;

@@ -1,0 +1,317 @@
+//! `etude sandbox run`: one program behind walls.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    path::Path,
+};
+
+use anyhow::{Context, anyhow};
+use sandbox::{
+    Captured, Config, Job, Language, Limits, RunOutcome, Sandbox, SandboxError, Status, Tier,
+    Toolchains,
+};
+use serde::Serialize;
+
+use crate::{
+    args::SandboxRunArgs,
+    failure::{Classify, Failure, Outcome},
+    machine,
+    report::print_json,
+    screen::Screen,
+};
+
+/// Exit code 0 when the program's is 0, 1 when it failed or could not be run.
+pub(crate) fn run(args: &SandboxRunArgs, _screen: Screen) -> Outcome<()> {
+    let language = language(args)?;
+    let source = fs::read(&args.file)
+        .with_context(|| format!("{}", args.file.display()))
+        .asked()?;
+    let stdin = stdin(args.stdin.as_deref())?;
+    let limits = Limits {
+        wall: args.timeout,
+        cpu: args
+            .cpu
+            .unwrap_or_else(|| args.timeout.saturating_mul(machine::cores() as u32)),
+        memory: args.memory << 20,
+        ..Limits::SMALL
+    };
+    let ran = execute(args, language, source, stdin, limits);
+    let report = match ran {
+        Ok(outcome) => Ok((Report::of(language, &limits, &outcome), outcome)),
+        Err(Stop::Interrupted) => return Err(Failure::Stopped),
+        Err(Stop::Sandbox(
+            error @ (SandboxError::Invalid { .. } | SandboxError::TooLarge { .. }),
+        )) => {
+            return Err(Failure::Asked(error.into()));
+        }
+        Err(Stop::Sandbox(error)) => Err(error),
+        Err(Stop::Runtime(error)) => return Err(Failure::Failed(error.into())),
+    };
+    if args.json {
+        match &report {
+            Ok((report, _)) => print_json(report)?,
+            Err(error) => print_json(&Report::of_error(language, error))?,
+        }
+    }
+    let (_, outcome) = report.failed()?;
+    if !args.json {
+        if let Some(build) = outcome.build.as_deref().filter(|build| !build.is_ok()) {
+            pass_on(build)?;
+        }
+        pass_on(&outcome)?;
+    }
+    match said(&outcome) {
+        None => Ok(()),
+        Some(said) => Err(Failure::Failed(anyhow!(said))),
+    }
+}
+
+fn language(args: &SandboxRunArgs) -> Outcome<Language> {
+    let known = || Language::ALL.map(Language::name).join(", ");
+    if let Some(name) = &args.lang {
+        let unknown = || anyhow!("no language is called {name:?}; known are {}", known());
+        return Language::named(name).with_context(unknown).asked();
+    }
+    let extension = args
+        .file
+        .extension()
+        .and_then(|extension| extension.to_str());
+    let unknown = || {
+        anyhow!(
+            "{}: its name does not tell its language; say it with --lang, one of {}",
+            args.file.display(),
+            known()
+        )
+    };
+    extension
+        .and_then(Language::of_extension)
+        .with_context(unknown)
+        .asked()
+}
+
+fn stdin(from: Option<&Path>) -> Outcome<Vec<u8>> {
+    match from {
+        None => Ok(Vec::new()),
+        Some(path) if path == Path::new("-") => {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).failed()?;
+            Ok(bytes)
+        }
+        Some(path) => fs::read(path)
+            .with_context(|| format!("{}", path.display()))
+            .asked(),
+    }
+}
+
+/// Why there is no outcome.
+enum Stop {
+    Sandbox(SandboxError),
+    Runtime(std::io::Error),
+    Interrupted,
+}
+
+fn execute(
+    args: &SandboxRunArgs,
+    language: Language,
+    source: Vec<u8>,
+    stdin: Vec<u8>,
+    limits: Limits,
+) -> Result<RunOutcome, Stop> {
+    let config = machine::sandbox_config(1);
+    let toolchains = Toolchains::probe(&[language], None, &config.search);
+    let job = toolchains
+        .job(language, source, limits)
+        .map_err(Stop::Sandbox)?;
+    let job = Job {
+        stdin,
+        arguments: args.arguments.clone(),
+        ..job
+    };
+    let sandbox = Sandbox::start(Config {
+        allow_weak_tier: args.allow_weak_tier,
+        readable: toolchains.readable(),
+        ..config
+    })
+    .map_err(Stop::Sandbox)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Stop::Runtime)?;
+    runtime.block_on(async {
+        tokio::select! {
+            ran = sandbox.run(job) => ran.map_err(Stop::Sandbox),
+            _ = tokio::signal::ctrl_c() => Err(Stop::Interrupted),
+        }
+    })
+}
+
+/// What the program wrote, byte for byte.
+fn pass_on(outcome: &RunOutcome) -> Outcome<()> {
+    let streams: [(&Captured, &mut dyn Write); 2] = [
+        (&outcome.stdout, &mut std::io::stdout().lock()),
+        (&outcome.stderr, &mut std::io::stderr().lock()),
+    ];
+    for (captured, stream) in streams {
+        match stream
+            .write_all(&captured.bytes())
+            .and_then(|()| stream.flush())
+        {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                return Err(error).failed();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How the program failed, in a line; `None` when it did not.
+fn said(outcome: &RunOutcome) -> Option<String> {
+    let what = if outcome.program_ran() {
+        "the program"
+    } else {
+        "the program was not run: its build"
+    };
+    let how = match outcome.status {
+        Status::Ok => return None,
+        Status::NonZero(code) => format!("ended with exit code {code}"),
+        Status::Signal(signal) => format!("ended by signal {signal}"),
+        Status::WallTimeout => "was ended at its time limit".to_owned(),
+        Status::CpuTimeout => "was ended at its limit of CPU time".to_owned(),
+        Status::Memory => "ran out of memory".to_owned(),
+        Status::Output => "was ended for too much output".to_owned(),
+        Status::Disk => "ran out of disk space".to_owned(),
+    };
+    Some(format!("{what} {how}"))
+}
+
+/// The JSON object.
+#[derive(Debug, Serialize)]
+struct Report {
+    language: &'static str,
+    #[serde(flatten)]
+    run: Run,
+    tier: Option<Tier>,
+    limits: BTreeMap<&'static str, Limit>,
+    /// How the compiler fared; null where there is none.
+    build: Option<Run>,
+    /// What kept the program from being run; null otherwise.
+    error: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Run {
+    status: &'static str,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    /// Invalid UTF-8 is replaced.
+    stdout: String,
+    stderr: String,
+    /// Bytes written, kept or not.
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    truncated: bool,
+    wall_ms: f64,
+    cpu_ms: f64,
+    peak_memory_mb: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Limit {
+    limit: serde_json::Value,
+    enforced_by: String,
+}
+
+impl Report {
+    fn of(language: Language, limits: &Limits, outcome: &RunOutcome) -> Self {
+        Self {
+            language: language.name(),
+            run: Run::of(outcome),
+            tier: Some(outcome.tier),
+            limits: enforced(limits, outcome.tier),
+            build: outcome.build.as_deref().map(Run::of),
+            error: None,
+        }
+    }
+
+    fn of_error(language: Language, error: &SandboxError) -> Self {
+        Self {
+            language: language.name(),
+            run: Run {
+                status: "sandbox_error",
+                ..Run::default()
+            },
+            tier: None,
+            limits: BTreeMap::new(),
+            build: None,
+            error: Some(error.to_string()),
+        }
+    }
+}
+
+impl Run {
+    fn of(outcome: &RunOutcome) -> Self {
+        let (exit_code, signal) = match outcome.status {
+            Status::Ok => (Some(0), None),
+            Status::NonZero(code) => (Some(code), None),
+            Status::Signal(signal) => (None, Some(signal)),
+            _ => (None, None),
+        };
+        Self {
+            status: outcome.status.name(),
+            exit_code,
+            signal,
+            stdout: outcome.stdout.text(),
+            stderr: outcome.stderr.text(),
+            stdout_bytes: outcome.stdout.total,
+            stderr_bytes: outcome.stderr.total,
+            truncated: outcome.stdout.truncated || outcome.stderr.truncated,
+            wall_ms: outcome.wall_ms,
+            cpu_ms: outcome.cpu_ms,
+            peak_memory_mb: outcome.peak_memory as f64 / f64::from(1 << 20),
+        }
+    }
+}
+
+/// Each limit and what holds it, at `tier`.
+fn enforced(limits: &Limits, tier: Tier) -> BTreeMap<&'static str, Limit> {
+    let walls = tier == Tier::Namespaces;
+    let disk = if walls {
+        "size of the tmpfs at /box and at /tmp; RLIMIT_FSIZE"
+    } else {
+        "RLIMIT_FSIZE, for each file alone"
+    };
+    let processes = if walls {
+        "RLIMIT_NPROC in a user namespace"
+    } else {
+        "RLIMIT_NPROC of the user"
+    };
+    [
+        ("wall_s", limits.wall.as_secs_f64().into(), "timer"),
+        (
+            "cpu_s",
+            limits.cpu.as_secs_f64().into(),
+            "RLIMIT_CPU of each process; watchdog over all",
+        ),
+        (
+            "memory_mb",
+            (limits.memory >> 20).into(),
+            "RLIMIT_AS of each process, where the language allows; watchdog over all",
+        ),
+        (
+            "output_mb",
+            (limits.output_max >> 20).into(),
+            "bounded reader",
+        ),
+        ("processes", limits.processes.into(), processes),
+        ("disk_mb", (limits.disk >> 20).into(), disk),
+        ("open_files", limits.files.into(), "RLIMIT_NOFILE"),
+    ]
+    .map(|(name, limit, enforced_by): (_, serde_json::Value, &str)| {
+        let enforced_by = enforced_by.to_owned();
+        (name, Limit { limit, enforced_by })
+    })
+    .into()
+}

@@ -22,8 +22,8 @@ pub(crate) struct Filters {
     pub(crate) run: Vec<u8>,
 }
 
-/// The filters of `tier`.
-pub(crate) fn filters(tier: Tier) -> Result<Filters, String> {
+/// The filters of `tier`, where control groups count all memory or not.
+pub(crate) fn filters(tier: Tier, memory_counted: bool) -> Result<Filters, String> {
     let text = |error: &dyn std::fmt::Display| format!("seccomp filter: {error}");
     let architecture =
         TargetArch::try_from(std::env::consts::ARCH).map_err(|error| text(&error))?;
@@ -33,7 +33,7 @@ pub(crate) fn filters(tier: Tier) -> Result<Filters, String> {
             .and_then(BpfProgram::try_from)
             .map_err(|error| text(&error))
     };
-    let forbidden = forbidden(tier).map_err(|error| text(&error))?;
+    let forbidden = forbidden(tier, memory_counted).map_err(|error| text(&error))?;
     // `clone3` passes its flags in memory, where no filter sees them; libcs fall back to `clone`.
     let without_clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
     let run = [raw::load_number()]
@@ -50,7 +50,10 @@ pub(crate) fn filters(tier: Tier) -> Result<Filters, String> {
     })
 }
 
-fn forbidden(tier: Tier) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn forbidden(
+    tier: Tier,
+    memory_counted: bool,
+) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         FORBIDDEN.iter().map(|call| (*call, vec![])).collect();
     #[cfg(target_arch = "x86_64")]
@@ -90,8 +93,22 @@ fn forbidden(tier: Tier) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler:
         // No mount and pid namespaces: no joining of others, and no way out of the process group.
         rules.insert(libc::SYS_setns, vec![]);
     }
+    if tier != Tier::Namespaces || !memory_counted {
+        // What is held by name or descriptor is in no process's memory, where the watchdog looks;
+        // and without a namespace of its own, it would be there for the next run.
+        rules.extend(NAMELESS_MEMORY.iter().map(|call| (*call, vec![])));
+    }
     Ok(rules)
 }
+
+/// Memory that is not in the address space of a process, or outlives it.
+const NAMELESS_MEMORY: &[c_long] = &[
+    libc::SYS_memfd_create,
+    libc::SYS_mq_open,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_shmget,
+];
 
 /// Calls that send a signal, and which argument names it.
 const SIGNAL_CALLS: &[(c_long, u8)] = &[

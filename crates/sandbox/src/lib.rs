@@ -17,6 +17,7 @@
 
 mod check;
 mod config;
+mod enforced;
 mod error;
 mod job;
 mod language;
@@ -29,6 +30,8 @@ mod wire;
 
 mod capture;
 mod files;
+mod groups;
+mod hierarchy;
 mod hook;
 mod run;
 mod slot;
@@ -44,6 +47,7 @@ mod sys;
 
 pub use check::{MAX_FETCHED_FILES, MAX_FILES};
 pub use config::{Config, Tier, TierChoice};
+pub use enforced::{Enforced, Mechanism};
 pub use error::SandboxError;
 pub use files::MAX_FETCHED;
 pub use job::{Build, InputFile, Job, Limits, Program};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Tier;
+use crate::{Enforced, Tier};
 
 /// What a program did, seen from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,9 +17,12 @@ pub struct RunOutcome {
     pub wall_ms: f64,
     /// User and system time of the run's processes.
     pub cpu_ms: f64,
-    /// Bytes; the largest resident set of one process, the warm interpreter's share included.
+    /// Bytes; the largest resident set of one process, the warm interpreter's share included, or
+    /// where a control group counts, what all processes held together, if that is more.
     pub peak_memory: u64,
     pub tier: Tier,
+    /// What held the limits.
+    pub enforced: Enforced,
     /// How the build went, where there was one.
     pub build: Option<Box<RunOutcome>>,
     /// What became of the paths of [`Job::fetch`](crate::Job), in that order.
@@ -114,6 +117,7 @@ impl RunOutcome {
             cpu_ms: 0.0,
             peak_memory: 0,
             tier: build.tier,
+            enforced: build.enforced.clone(),
             build: None,
             files: Vec::new(),
         }

@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::{
-    RunOutcome, SandboxError, Tier, TierChoice, confine, hook,
+    Enforced, Limits, RunOutcome, SandboxError, Tier, TierChoice, confine, hook,
     slot::Setup,
     sys,
     wire::{self, Event, Failure, Request},
@@ -89,8 +89,8 @@ impl Mailbox {
     }
 }
 
-/// The tier and the interpreter's version, once the first slot is ready.
-pub(crate) type Started = Result<(Tier, String), SandboxError>;
+/// The tier, the interpreter's version and what holds the limits, once the first slot is ready.
+pub(crate) type Started = Result<(Tier, String, Enforced), SandboxError>;
 
 /// Supervisors that end before a slot is ready, one after the other, before jobs fail.
 const MAX_FAILURES: u32 = 3;
@@ -138,12 +138,15 @@ struct Supervisor {
 
 struct SlotLink {
     socket: OwnedFd,
+    enforced: Enforced,
     /// Made so far.
     runs: u32,
     run: Option<InFlight>,
 }
 
 struct InFlight {
+    /// Of the program and its build.
+    limits: (Limits, Option<Limits>),
     outgoing: Vec<u8>,
     sent: usize,
     incoming: Vec<u8>,
@@ -227,6 +230,7 @@ impl Owner {
                     index,
                     tier,
                     python_version,
+                    enforced,
                 },
                 Some(socket),
             ) => {
@@ -236,6 +240,7 @@ impl Owner {
                 };
                 *place = Some(SlotLink {
                     socket,
+                    enforced: enforced.clone(),
                     runs: 0,
                     run: None,
                 });
@@ -244,7 +249,7 @@ impl Owner {
                 if let Some(started) = self.started.take() {
                     // What this sandbox was said to be is what every later supervisor must be.
                     self.setup.config.tier = TierChoice::Exactly(tier);
-                    let _ = started.send(Ok((tier, python_version)));
+                    let _ = started.send(Ok((tier, python_version, enforced)));
                 }
                 Ok(())
             }
@@ -310,7 +315,9 @@ impl Owner {
             else {
                 return;
             };
+            let build = request.build.as_ref().map(|build| build.limits);
             link.run = Some(InFlight {
+                limits: (request.program.limits, build),
                 outgoing: request.encode(),
                 sent: 0,
                 incoming: Vec::new(),
@@ -330,10 +337,17 @@ impl Owner {
             Ok(None) => {}
             Ok(Some(reply)) => {
                 let counters = &self.mailbox.counters;
-                let outcome = reply.map_err(|detail| SandboxError::Setup {
+                let mut outcome = reply.map_err(|detail| SandboxError::Setup {
                     slot: index,
                     detail,
                 });
+                if let (Ok(outcome), Some(run)) = (&mut outcome, &link.run) {
+                    let (limits, build_limits) = &run.limits;
+                    outcome.enforced = link.enforced.of_run(limits);
+                    if let (Some(build), Some(limits)) = (&mut outcome.build, build_limits) {
+                        build.enforced = link.enforced.of_run(limits);
+                    }
+                }
                 counters.runs.fetch_add(1, Relaxed);
                 counters
                     .errors

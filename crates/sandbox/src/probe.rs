@@ -1,10 +1,12 @@
 //! What this machine offers, found by trying.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Job, Limits, Sandbox, Tier, TierChoice, python::find_python};
+use crate::{
+    Config, Enforced, Job, Limits, Mechanism, Sandbox, Tier, TierChoice, python::find_python,
+};
 
 /// What this machine offers to a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub struct TierReport {
     pub works: bool,
     /// What went wrong; empty when it works.
     pub detail: String,
+    /// What held the limits of the run that was tried; absent when it does not work.
+    pub enforced: Option<Enforced>,
 }
 
 /// Tries everything once. Takes a few hundred milliseconds and may be called within a runtime.
@@ -46,8 +50,8 @@ pub fn probe(config: &Config) -> Probe {
     let hints = hints(&tiers, python.is_err());
     Probe {
         python,
+        mechanisms: mechanisms(&tiers),
         tiers,
-        mechanisms: mechanisms(),
         hints,
     }
 }
@@ -77,30 +81,36 @@ fn try_tier(config: &Config, tier: Tier) -> TierReport {
         });
         run.join().unwrap_or(Err(crate::SandboxError::Closed))
     });
-    let detail = match tried {
-        Ok(outcome) if outcome.stdout.head == b"ok\n" => String::new(),
-        Ok(outcome) => format!("{:?}: {}", outcome.status, outcome.stderr.text()),
-        Err(error) => error.to_string(),
+    let (detail, enforced) = match tried {
+        Ok(outcome) if outcome.stdout.head == b"ok\n" => (String::new(), Some(outcome.enforced)),
+        Ok(outcome) => {
+            let detail = format!("{:?}: {}", outcome.status, outcome.stderr.text());
+            (detail, None)
+        }
+        Err(error) => (error.to_string(), None),
     };
     TierReport {
         tier,
-        works: detail.is_empty(),
+        works: enforced.is_some(),
         detail,
+        enforced,
     }
 }
 
-fn mechanisms() -> Vec<(String, String)> {
+fn mechanisms(tiers: &[TierReport]) -> Vec<(String, String)> {
     let file = |path: &str| match fs::read_to_string(path) {
         Ok(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         Err(error) => error.kind().to_string(),
     };
-    let cgroup = |path: &str| {
-        let folder = Path::new(path);
-        match fs::metadata(folder) {
-            Ok(found) if found.permissions().readonly() => "read-only".to_owned(),
-            Ok(_) => "present (not used: memory is watched by summing processes)".to_owned(),
-            Err(error) => error.kind().to_string(),
+    let enforced = tiers.iter().find_map(|report| report.enforced.as_ref());
+    let counted = |limit: fn(&Enforced) -> &Vec<Mechanism>| {
+        let used = enforced.is_some_and(|by| limit(by).contains(&Mechanism::Cgroup));
+        if used {
+            "used"
+        } else {
+            "none that may be used"
         }
+        .to_owned()
     };
     let (user, _) = crate::sys::effective_ids();
     [
@@ -126,8 +136,9 @@ fn mechanisms() -> Vec<(String, String)> {
             "seccomp actions",
             file("/proc/sys/kernel/seccomp/actions_avail"),
         ),
-        ("cgroup v2 memory", cgroup("/sys/fs/cgroup/memory.max")),
-        ("cgroup v1 memory", cgroup("/sys/fs/cgroup/memory")),
+        ("control group for memory", counted(|by| &by.memory)),
+        ("control group for processes", counted(|by| &by.processes)),
+        ("control group for CPU time", counted(|by| &by.cpu)),
     ]
     .map(|(name, said)| (name.to_owned(), said))
     .into()

@@ -8,10 +8,11 @@ use std::{
 };
 
 use crate::{
-    RunOutcome, Status, Tier,
+    Enforced, RunOutcome, Status, Tier,
     capture::Capture,
     confine::Scratch,
     files,
+    groups::Gauge,
     jail::RunNamespaces,
     sys, watchdog,
     wire::{Reply, Request, Task},
@@ -137,6 +138,8 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
             .as_ref()
             .map(|namespaces| namespaces.pidfd.as_fd()),
     };
+    let gauge = place.interpreters.meters();
+    let gauge = gauge.map(|meters| meters.begin(&task.limits)).transpose()?;
     let started = Instant::now();
     let zygote = place.interpreters.of(task);
     zygote.send(task, &fds)?;
@@ -147,6 +150,7 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
         task,
         zygote,
         place,
+        gauge,
         started,
         streams: [
             Stream::new(stdout, keep)?,
@@ -166,6 +170,13 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
     }
     let ended = ended?;
     drain_to_end(&mut run)?;
+    if run.killed.is_none() && run.ran_out_of_memory()? {
+        run.killed = Some(Status::Memory);
+    }
+    let (cpu, peak_memory) = match &run.gauge {
+        Some(gauge) => (gauge.cpu()?, gauge.peak_memory()?),
+        None => (None, None),
+    };
     let (killed, [stdout, stderr, result]) = (run.killed, run.streams);
 
     let ended = match ended {
@@ -182,9 +193,12 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
         stderr: stderr.capture.finish(),
         result: result.capture.finish().head,
         wall_ms,
-        cpu_ms: ended.cpu.as_secs_f64() * 1e3,
-        peak_memory: ended.peak_memory,
+        // What was never waited for is in the group's count only.
+        cpu_ms: ended.cpu.max(cpu.unwrap_or_default()).as_secs_f64() * 1e3,
+        peak_memory: ended.peak_memory.max(peak_memory.unwrap_or_default()),
         tier: place.tier,
+        // Filled in by whoever knows the slot.
+        enforced: Enforced::default(),
         build: None,
         files: Vec::new(),
     }))
@@ -207,6 +221,7 @@ struct Run<'a> {
     task: &'a Task,
     zygote: &'a Zygote,
     place: &'a Place<'a>,
+    gauge: Option<Gauge<'a>>,
     started: Instant,
     /// Standard output, standard error, result.
     streams: [Stream; 3],
@@ -260,7 +275,7 @@ impl Run<'_> {
                 )));
             }
             if self.killed.is_none() && elapsed >= next_watch {
-                self.check_usage();
+                self.check_usage()?;
                 next_watch = self.started.elapsed() + WATCH_EVERY;
             }
             let until = if self.killed.is_some() {
@@ -302,7 +317,14 @@ impl Run<'_> {
                 self.kill(Status::Output);
             }
             if fds[0].revents != 0 {
-                return Ok(self.zygote.receive()?);
+                return match self.zygote.receive() {
+                    // The interpreter was in the same group.
+                    Err(_) if self.ran_out_of_memory()? => {
+                        self.kill(Status::Memory);
+                        Ok(Ok(Ended::UNKNOWN))
+                    }
+                    received => Ok(received?),
+                };
             }
         }
     }
@@ -312,17 +334,36 @@ impl Run<'_> {
         (stdout + stderr).max(result) > self.task.limits.output_max
     }
 
-    fn check_usage(&mut self) {
+    fn check_usage(&mut self) -> io::Result<()> {
         let limits = &self.task.limits;
-        let processes = self.place.processes();
-        let usage = watchdog::usage(&processes);
-        if usage.cpu >= limits.cpu.as_secs_f64() {
-            self.kill(Status::CpuTimeout);
-        } else if usage.resident > limits.memory
-            && watchdog::proportional_memory(&processes) > limits.memory
-        {
-            self.kill(Status::Memory);
+        let (mut cpu, mut too_much_memory) = (None, None);
+        if let Some(gauge) = &self.gauge {
+            cpu = gauge.cpu()?;
+            too_much_memory = gauge.holds_more_than(limits.memory)?;
+            if gauge.ran_out()? {
+                too_much_memory = Some(true);
+            }
         }
+        if cpu.is_none() || too_much_memory.is_none() {
+            let processes = self.place.processes();
+            let usage = watchdog::usage(&processes);
+            cpu.get_or_insert(Duration::from_secs_f64(usage.cpu));
+            too_much_memory.get_or_insert_with(|| {
+                usage.resident > limits.memory
+                    && watchdog::proportional_memory(&processes) > limits.memory
+            });
+        }
+        if too_much_memory == Some(true) {
+            self.kill(Status::Memory);
+        } else if cpu.is_some_and(|cpu| cpu >= limits.cpu) {
+            self.kill(Status::CpuTimeout);
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel ended some of the run for want of memory.
+    fn ran_out_of_memory(&self) -> io::Result<bool> {
+        self.gauge.as_ref().map_or(Ok(false), Gauge::ran_out)
     }
 
     fn kill(&mut self, reason: Status) {

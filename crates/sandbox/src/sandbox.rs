@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::{
-    Config, Job, RunOutcome, SandboxError, Tier,
+    Config, Enforced, Job, RunOutcome, SandboxError, Tier,
     language::foreign,
     owner::{self, Mailbox, Pending},
     python::find_python,
@@ -30,6 +30,7 @@ struct Inner {
     owner: Mutex<Option<JoinHandle<()>>>,
     tier: Tier,
     python_version: String,
+    enforced: Enforced,
 }
 
 /// Counters since the start.
@@ -67,7 +68,7 @@ impl Sandbox {
             .name("sandbox-owner".to_owned())
             .spawn(move || owner::own(setup, owners, tell_started))
             .map_err(|error| failed(error.to_string()))?;
-        let (tier, python_version) = started
+        let (tier, python_version, enforced) = started
             .recv()
             .unwrap_or_else(|_| Err(failed("its owner ended".to_owned())))?;
         let owner = Mutex::new(Some(owner));
@@ -77,6 +78,7 @@ impl Sandbox {
                 owner,
                 tier,
                 python_version,
+                enforced,
             }),
         })
     }
@@ -93,6 +95,12 @@ impl Sandbox {
     /// The walls around every run.
     pub fn tier(&self) -> Tier {
         self.inner.tier
+    }
+
+    /// What holds the limits of every run, as far as its limits do not say otherwise; each outcome
+    /// has its own.
+    pub fn enforced(&self) -> &Enforced {
+        &self.inner.enforced
     }
 
     /// Such as `3.11.2`.

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
@@ -13,6 +14,7 @@ use crate::{
     Config, Tier,
     confine::{Scratch, landlock_rules},
     filter::Filters,
+    groups::{Groups, Meters, SlotGroups},
     jail,
     run::{self, Lost},
     sys,
@@ -41,6 +43,7 @@ pub(crate) struct Slot {
     /// The end of the socket for whoever asks for runs; given away when ready.
     pub(crate) socket: Option<OwnedFd>,
     scratch: Option<Scratch>,
+    groups: Option<SlotGroups>,
     ended: bool,
 }
 
@@ -54,7 +57,9 @@ impl Slot {
         index: usize,
         tier: Tier,
         filters: &Filters,
+        groups: &Groups,
     ) -> io::Result<Self> {
+        let groups = groups.for_slot(index)?;
         let (socket, theirs) = sys::socket_pair(libc::SOCK_STREAM)?;
         let (ready, tell_ready) = sys::pipe()?;
         let (wait_mapped, mapped) = sys::pipe()?;
@@ -75,8 +80,11 @@ impl Slot {
                     tell_ready,
                     wait_mapped,
                 };
-                let scratch = scratch.map(std::mem::ManuallyDrop::new);
-                let code = live(setup, tier, filters, ends, scratch.as_deref());
+                // Both are the supervisor's to remove.
+                let scratch = scratch.map(ManuallyDrop::new);
+                let groups = groups.map(ManuallyDrop::new);
+                let meters = groups.as_ref().map(|groups| &groups.meters);
+                let code = live(setup, tier, filters, ends, scratch.as_deref(), meters);
                 sys::exit(code)
             }
             sys::Cloned::Parent { pid, pidfd } => {
@@ -86,6 +94,7 @@ impl Slot {
                     ready,
                     socket: Some(socket),
                     scratch,
+                    groups,
                     ended: false,
                 };
                 if tier == Tier::Namespaces {
@@ -110,6 +119,7 @@ impl Drop for Slot {
             sys::kill(self.pidfd.as_fd());
             sys::wait(self.pid);
         }
+        drop(self.groups.take());
         drop(self.scratch.take());
     }
 }
@@ -137,22 +147,25 @@ fn live(
     filters: &Filters,
     ends: Ends,
     scratch: Option<&Scratch>,
+    meters: Option<&Meters>,
 ) -> i32 {
     let Ends {
         socket,
         tell_ready,
         wait_mapped,
     } = ends;
-    sys::close_others(&[
+    let mut kept = vec![
         socket.as_raw_fd(),
         tell_ready.as_raw_fd(),
         wait_mapped.as_raw_fd(),
-    ]);
+    ];
+    kept.extend(meters.iter().flat_map(|meters| meters.descriptors()));
+    sys::close_others(&kept);
     let tell = |ready: &Ready| {
         let told = serde_json::to_vec(ready).unwrap_or_default();
         let _ = sys::write_all(tell_ready.as_fd(), &told);
     };
-    let mut interpreters = match prepare(setup, tier, filters, &wait_mapped, scratch) {
+    let mut interpreters = match prepare(setup, tier, filters, &wait_mapped, scratch, meters) {
         Ok(interpreters) => interpreters,
         Err(error) => {
             tell(&Err(error.to_string()));
@@ -172,6 +185,7 @@ fn prepare<'a>(
     filters: &'a Filters,
     wait_mapped: &OwnedFd,
     scratch: Option<&Scratch>,
+    meters: Option<&'a Meters>,
 ) -> io::Result<Interpreters<'a>> {
     let mut byte = [0];
     if sys::read(wait_mapped.as_fd(), &mut byte)? == 0 {
@@ -214,6 +228,7 @@ fn prepare<'a>(
             home,
             filters,
             landlock: rules,
+            meters,
         },
         &setup.config.preload_on_mention,
     )
@@ -228,7 +243,7 @@ fn serve(
 ) -> io::Result<()> {
     let mut incoming = Vec::new();
     while let Some(request) = next_request(client, &mut incoming)? {
-        interpreters.warm_up_for(&request.program);
+        interpreters.warm_up_for(&request.program)?;
         let reply = match run::run(&request, interpreters, tier, client, scratch) {
             Ok(reply) => reply,
             Err(Lost::Abandoned) => return Ok(()),
@@ -239,6 +254,7 @@ fn serve(
         if broken {
             return Err(io::Error::other("the state of this slot is unknown"));
         }
+        interpreters.replace_dead()?;
         if let Some(scratch) = scratch {
             scratch.empty()?;
         }

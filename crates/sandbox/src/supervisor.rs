@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::{
-    Tier, TierChoice,
+    Enforced, Tier, TierChoice,
     filter::{self, Filters},
+    groups::Groups,
     slot::{Ready, Setup, Slot},
     sys,
     wire::{Event, Failure},
@@ -41,7 +42,8 @@ fn supervise(setup: &Setup, control: BorrowedFd<'_>) -> io::Result<()> {
         return Ok(());
     }
     sys::close_others(&[]);
-    let (tier, filters, first) = match first_slot(setup) {
+    let groups = Groups::find();
+    let (tier, filters, first) = match first_slot(setup, &groups) {
         Ok(found) => found,
         Err(failure) => return tell(control, &Event::Failed(failure), None),
     };
@@ -50,6 +52,7 @@ fn supervise(setup: &Setup, control: BorrowedFd<'_>) -> io::Result<()> {
         control,
         tier,
         filters,
+        groups,
         slots: (0..setup.config.slots).map(|_| None).collect(),
         failures: 0,
     };
@@ -62,14 +65,14 @@ fn supervise(setup: &Setup, control: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// The strongest tier that is asked for and works, with its first slot.
-fn first_slot(setup: &Setup) -> Result<(Tier, Filters, (Slot, String)), Failure> {
+fn first_slot(setup: &Setup, groups: &Groups) -> Result<(Tier, Filters, (Slot, String)), Failure> {
     let tiers = match &setup.config.tier {
         TierChoice::Strongest => &Tier::ALL[..],
         TierChoice::Exactly(tier) => std::slice::from_ref(tier),
     };
     let mut refusals = Vec::new();
     for tier in tiers {
-        match try_tier(setup, *tier) {
+        match try_tier(setup, *tier, groups) {
             Ok(_) if *tier != Tier::Namespaces && !setup.config.allow_weak_tier => {
                 let detail = match refusals.is_empty() {
                     true => "it was chosen without allow_weak_tier".to_owned(),
@@ -91,9 +94,13 @@ fn first_slot(setup: &Setup) -> Result<(Tier, Filters, (Slot, String)), Failure>
     })
 }
 
-fn try_tier(setup: &Setup, tier: Tier) -> Result<(Tier, Filters, (Slot, String)), String> {
-    let filters = filter::filters(tier)?;
-    let slot = Slot::start(setup, 0, tier, &filters).map_err(|error| error.to_string())?;
+fn try_tier(
+    setup: &Setup,
+    tier: Tier,
+    groups: &Groups,
+) -> Result<(Tier, Filters, (Slot, String)), String> {
+    let filters = filter::filters(tier, groups.counted().memory)?;
+    let slot = Slot::start(setup, 0, tier, &filters, groups).map_err(|error| error.to_string())?;
     let version = wait_ready(&slot)?;
     Ok((tier, filters, (slot, version)))
 }
@@ -128,6 +135,7 @@ struct Supervisor<'a> {
     control: BorrowedFd<'a>,
     tier: Tier,
     filters: Filters,
+    groups: Groups,
     slots: Vec<Option<Place>>,
     failures: u32,
 }
@@ -139,7 +147,7 @@ struct Place {
 
 impl Supervisor<'_> {
     fn start(&mut self, index: usize) -> io::Result<()> {
-        let slot = Slot::start(self.setup, index, self.tier, &self.filters)?;
+        let slot = Slot::start(self.setup, index, self.tier, &self.filters, &self.groups)?;
         self.slots[index] = Some(Place {
             slot,
             announced: false,
@@ -161,6 +169,7 @@ impl Supervisor<'_> {
                 index,
                 tier: self.tier,
                 python_version,
+                enforced: Enforced::new(self.tier, self.groups.counted()),
             },
             socket.as_ref(),
         )

@@ -509,3 +509,27 @@ pub(crate) fn complain(error: &io::Error) {
     // SAFETY: the kernel reads at most `text.len()` bytes from the string.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
+
+/// Locks a folder for this process alone, as long as the returned file is open in it.
+pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    // SAFETY: a plain call on an open descriptor.
+    check(unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
+    Ok(folder)
+}
+
+/// The exit code of a child, once it has ended; `None` when it was killed.
+pub(crate) fn wait_for_code(pid: pid_t) -> Option<c_int> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status outlives the call.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if waited == pid {
+            return libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+        }
+        if !interrupted() {
+            return None;
+        }
+    }
+}

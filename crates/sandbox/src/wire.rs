@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    Captured, FetchedFile, InputFile, Job, Limits, NotFetched, Program, RunOutcome, SandboxError,
-    Status, Tier, check::check,
+    Captured, Enforced, FetchedFile, InputFile, Job, Limits, NotFetched, Program, RunOutcome,
+    SandboxError, Status, Tier, check::check,
 };
 
 /// Bytes of program, input and files that one job may bring.
@@ -59,6 +59,8 @@ pub(crate) enum Event {
         index: usize,
         tier: Tier,
         python_version: String,
+        /// Of all its runs; so outcomes need not carry it.
+        enforced: Enforced,
     },
     /// No slot can be made.
     Failed(Failure),
@@ -346,7 +348,7 @@ impl OutcomeHeader {
         }
     }
 
-    /// The outcome without what belongs to the run as a whole.
+    /// The outcome without what belongs to the run as a whole, or to the slot.
     fn read(self, parts: &mut Parts<'_>) -> Result<RunOutcome, Malformed> {
         let mut captured = |header: CapturedHeader| -> Result<Captured, Malformed> {
             Ok(Captured {
@@ -365,6 +367,7 @@ impl OutcomeHeader {
             cpu_ms: self.cpu_ms,
             peak_memory: self.peak_memory,
             tier: self.tier,
+            enforced: Enforced::default(),
             build: None,
             files: Vec::new(),
         })
@@ -477,6 +480,7 @@ mod tests {
                 cpu_ms: 0.25,
                 peak_memory: 7,
                 tier: Tier::Namespaces,
+                enforced: Enforced::default(),
                 build: None,
                 files: Vec::new(),
             };

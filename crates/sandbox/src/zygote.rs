@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::{
     Limits, Tier,
     filter::Filters,
+    groups::Meters,
     sys,
     wire::{Kind, Task},
 };
@@ -52,6 +53,8 @@ pub(crate) struct ZygoteSetup<'a> {
     pub(crate) home: PathBuf,
     pub(crate) filters: &'a Filters,
     pub(crate) landlock: Option<OwnedFd>,
+    /// Of the groups in which interpreters and runs are.
+    pub(crate) meters: Option<&'a Meters>,
 }
 
 /// The descriptors of a run.
@@ -73,6 +76,15 @@ pub(crate) struct Ended {
     pub(crate) cpu: Duration,
     /// Bytes.
     pub(crate) peak_memory: u64,
+}
+
+impl Ended {
+    /// Of a run whose interpreter was killed.
+    pub(crate) const UNKNOWN: Self = Self {
+        status: libc::SIGKILL,
+        cpu: Duration::ZERO,
+        peak_memory: 0,
+    };
 }
 
 const SOURCE: &str = include_str!("zygote.py");
@@ -98,13 +110,32 @@ impl<'a> Interpreters<'a> {
     }
 
     /// Makes [`Interpreters::of`] what it should be for `task`.
-    pub(crate) fn warm_up_for(&mut self, task: &Task) {
+    pub(crate) fn warm_up_for(&mut self, task: &Task) -> io::Result<()> {
         if matches!(self.heavy, Heavy::Unasked) && self.is_heavy(task) {
+            self.setup.meters.map_or(Ok(()), Meters::lift)?;
             self.heavy = match Zygote::start(&self.setup, self.on_mention) {
                 Ok(zygote) => Heavy::Ready(zygote),
                 Err(_) => Heavy::Unavailable,
             };
         }
+        Ok(())
+    }
+
+    /// Starts anew what a run's processes took with them when the kernel ran out of the memory that
+    /// they may use together.
+    pub(crate) fn replace_dead(&mut self) -> io::Result<()> {
+        if self.plain.has_ended() {
+            self.setup.meters.map_or(Ok(()), Meters::lift)?;
+            self.plain = Zygote::start(&self.setup, &[])?;
+        }
+        if matches!(&self.heavy, Heavy::Ready(heavy) if heavy.has_ended()) {
+            self.heavy = Heavy::Unasked;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn meters(&self) -> Option<&'a Meters> {
+        self.setup.meters
     }
 
     /// The interpreter that runs `task`.
@@ -263,6 +294,13 @@ impl Zygote {
         }))
     }
 
+    /// It says nothing between runs, so whatever can be read then is its end.
+    fn has_ended(&self) -> bool {
+        let mut fds = [sys::interest(&self.socket, libc::POLLIN)];
+        let polled = sys::poll(&mut fds, Some(Duration::ZERO));
+        polled.is_err() || fds[0].revents != 0
+    }
+
     fn stop(self) {
         drop(self.socket);
         sys::wait(self.pid);
@@ -282,6 +320,7 @@ fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CStri
         landlock: Option<RawFd>,
         landlock_restrict_self: i64,
         capset: i64,
+        first_to_go: bool,
     }
     let told = serde_json::to_string(&Setup {
         home: &setup.home,
@@ -291,6 +330,7 @@ fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CStri
         landlock: setup.landlock.as_ref().map(|_| LANDLOCK_FD),
         landlock_restrict_self: libc::SYS_landlock_restrict_self,
         capset: libc::SYS_capset,
+        first_to_go: setup.meters.is_some_and(Meters::counts_memory),
     })?;
     let program = sys::c_path(setup.python)?;
     let rest = ["-s", "-c", SOURCE, &told].map(CString::new);
@@ -316,6 +356,7 @@ fn prepare_exec(
     socket: &OwnedFd,
     errors: &OwnedFd,
 ) -> io::Result<Vec<CString>> {
+    setup.meters.map_or(Ok(()), Meters::enter)?;
     // Closed with all the others below, and so not by its owner.
     let null = sys::open_null()?.into_raw_fd();
     let wanted = [

@@ -10,7 +10,7 @@ use crate::{
         attention::{self, Heads, Kept, Sequence, SequenceGradient},
         gemm::Start,
         linear::{self, Packed},
-        rmsnorm,
+        qk_norm, rmsnorm,
         rope::Rope,
         swiglu,
     },
@@ -91,6 +91,10 @@ pub(crate) fn forward(
     packed
         .qkv
         .multiply(normed, start, state.qkv.sized(tokens * heads.qkv_width()));
+    if let Some(norm) = layout.qk_norm_of(weights) {
+        let epsilon = config.norm_epsilon;
+        qk_norm::forward(heads, &norm, epsilon, &mut state.qkv, &mut state.qk_norm);
+    }
 
     state.attended.set_len(rows * heads.width());
     state.log_sums.set_len(rows * heads.queries);
@@ -274,6 +278,12 @@ pub(crate) fn backward(
         }
     }
 
+    if let (Some(norm), Some(d_norm)) = (
+        layout.qk_norm_of(weights),
+        layout.qk_norm_gradient(gradients),
+    ) {
+        qk_norm::backward(heads, &norm, &state.qk_norm, d_qkv, d_norm);
+    }
     let norm = &weights[layout.attention_norm.clone()];
     rmsnorm::recompute(
         &state.input,

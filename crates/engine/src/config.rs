@@ -10,6 +10,8 @@ use crate::{ModelError, RopeScaling, layout::Layout, positions::RopeSettings};
 pub enum Family {
     /// `Qwen2ForCausalLM`: biases on the query, key and value projections.
     Qwen2,
+    /// `Qwen3ForCausalLM`: no biases, and a norm of each query and key head.
+    Qwen3,
     /// `LlamaForCausalLM`: no biases.
     Llama,
     /// `MistralForCausalLM`: as Llama; with a sliding window only where it is as wide as the context.
@@ -76,6 +78,7 @@ impl ModelConfig {
         };
         let family = match text(object, "model_type")? {
             "qwen2" => Family::Qwen2,
+            "qwen3" => Family::Qwen3,
             "llama" => Family::Llama,
             "mistral" => Family::Mistral,
             other => return Err(unsupported(format!("model_type `{other}`"))),
@@ -102,6 +105,7 @@ impl ModelConfig {
             n_kv_heads: optional(object, "num_key_value_heads", size)?.unwrap_or(n_heads),
             head_dim: match optional(object, "head_dim", size)? {
                 Some(head_dim) => head_dim,
+                None if family == Family::Qwen3 => 128,
                 None => hidden_size.checked_div(n_heads).unwrap_or(0),
             },
             context,
@@ -122,6 +126,7 @@ impl ModelConfig {
     pub fn to_json(&self) -> Value {
         let (model_type, architecture) = match self.family {
             Family::Qwen2 => ("qwen2", "Qwen2ForCausalLM"),
+            Family::Qwen3 => ("qwen3", "Qwen3ForCausalLM"),
             Family::Llama => ("llama", "LlamaForCausalLM"),
             Family::Mistral => ("mistral", "MistralForCausalLM"),
         };
@@ -217,6 +222,11 @@ impl ModelConfig {
     /// Query, key and value projections have biases.
     pub(crate) fn qkv_bias(&self) -> bool {
         self.family == Family::Qwen2
+    }
+
+    /// Query and key heads are normed before they are rotated.
+    pub(crate) fn has_qk_norm(&self) -> bool {
+        self.family == Family::Qwen3
     }
 
     /// Width of the attention output: all query heads side by side.

@@ -16,7 +16,7 @@ use crate::{
     kernels::{
         attention::{Heads, softmax_rows},
         gemm::{Left, PANEL, Right, Shape, Start, multiply},
-        rmsnorm,
+        qk_norm, rmsnorm,
     },
     pass,
     workspace::{DecodeState, Workspace},
@@ -130,6 +130,10 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
             start,
             decode.qkv.sized(rows * heads.qkv_width()),
         );
+        if let Some(norm) = layer.qk_norm_of(weights) {
+            let (qkv, state) = (&mut decode.qkv, &mut decode.qk_norm);
+            qk_norm::forward(heads, &norm, config.norm_epsilon, qkv, state);
+        }
         decode.attended.set_len(rows * heads.width());
         for (row, response) in responses.iter_mut().enumerate() {
             let qkv = &decode.qkv[row * heads.qkv_width()..][..heads.qkv_width()];

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::ModelConfig;
+use crate::{ModelConfig, kernels::qk_norm::QkNorm};
 
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -48,6 +48,8 @@ pub(crate) struct LayerLayout {
     pub(crate) qkv: Range<usize>,
     /// `[qkv width]`
     pub(crate) qkv_bias: Option<Range<usize>>,
+    /// `[head_dim]` each.
+    pub(crate) qk_norm: Option<QkNorm<Range<usize>>>,
     /// `[hidden, heads width]`
     pub(crate) output: Range<usize>,
     pub(crate) mlp_norm: Range<usize>,
@@ -76,6 +78,10 @@ impl Layout {
                     let value = list.bias(&name("self_attn.v_proj.bias"), kv_heads);
                     query.start..value.end
                 });
+                let qk_norm = config.has_qk_norm().then(|| QkNorm {
+                    query: list.norm(&name("self_attn.q_norm.weight"), config.head_dim),
+                    key: list.norm(&name("self_attn.k_norm.weight"), config.head_dim),
+                });
                 let output = list.matrix(&name("self_attn.o_proj.weight"), hidden, heads);
                 let mlp_norm = list.norm(&name("post_attention_layernorm.weight"), hidden);
                 let gate = list.matrix(&name("mlp.gate_proj.weight"), intermediate, hidden);
@@ -85,6 +91,7 @@ impl Layout {
                     attention_norm,
                     qkv: query.start..value.end,
                     qkv_bias,
+                    qk_norm,
                     output,
                     mlp_norm,
                     gate_up: gate.start..up.end,
@@ -113,6 +120,29 @@ impl Layout {
     /// The output projection is the transposed embedding.
     pub(crate) fn is_tied(&self) -> bool {
         self.head == self.embedding
+    }
+}
+
+impl LayerLayout {
+    /// The norms of query and key heads among the weights.
+    pub(crate) fn qk_norm_of<'a>(&self, weights: &'a [f32]) -> Option<QkNorm<&'a [f32]>> {
+        let norm = self.qk_norm.as_ref()?;
+        Some(QkNorm {
+            query: &weights[norm.query.clone()],
+            key: &weights[norm.key.clone()],
+        })
+    }
+
+    /// Their gradients among the gradients.
+    pub(crate) fn qk_norm_gradient<'a>(
+        &self,
+        gradients: &'a mut [f32],
+    ) -> Option<QkNorm<&'a mut [f32]>> {
+        let norm = self.qk_norm.as_ref()?;
+        // The key norm follows the query norm directly.
+        let both = &mut gradients[norm.query.start..norm.key.end];
+        let (query, key) = both.split_at_mut(norm.query.len());
+        Some(QkNorm { query, key })
     }
 }
 

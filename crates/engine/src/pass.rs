@@ -441,7 +441,12 @@ mod tests {
             head_dim: 10,
             ..config
         };
-        check_gradient(untied, &[20, 9], 2);
+        check_gradient(untied.clone(), &[20, 9], 2);
+        let normed_heads = ModelConfig {
+            family: crate::Family::Qwen3,
+            ..untied
+        };
+        check_gradient(normed_heads, &[20, 1, 9], 2);
     }
 
     #[test]

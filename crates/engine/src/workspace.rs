@@ -4,7 +4,10 @@ use crate::{
     batch::Pack,
     buffer::Buffer,
     draw::DrawScratch,
-    kernels::{attention::AttentionScratch, head::LogitScore, linear::GradientScratch, rope::Rope},
+    kernels::{
+        attention::AttentionScratch, head::LogitScore, linear::GradientScratch,
+        qk_norm::QkNormState, rope::Rope,
+    },
 };
 
 /// What one thread needs to run a model forward and backward.
@@ -32,6 +35,7 @@ pub(crate) struct DecodeState {
     pub(crate) scales: Buffer,
     pub(crate) normed: Buffer,
     pub(crate) qkv: Buffer,
+    pub(crate) qk_norm: QkNormState,
     pub(crate) attended: Buffer,
     pub(crate) gate_up: Buffer,
     pub(crate) inner: Buffer,
@@ -55,6 +59,8 @@ pub(crate) struct LayerState {
     pub(crate) attention_scales: Buffer,
     /// `[tokens, qkv width]`
     pub(crate) qkv: Buffer,
+    /// Of models that norm queries and keys.
+    pub(crate) qk_norm: QkNormState,
     /// Attention output, `[rows, heads width]`.
     pub(crate) attended: Buffer,
     /// `[rows, heads]`

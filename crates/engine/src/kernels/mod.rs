@@ -7,6 +7,7 @@ pub(crate) mod head;
 pub(crate) mod linear;
 pub(crate) mod math;
 pub(crate) mod panels;
+pub(crate) mod qk_norm;
 pub(crate) mod rmsnorm;
 pub(crate) mod rope;
 pub(crate) mod swiglu;

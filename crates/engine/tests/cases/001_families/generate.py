@@ -8,7 +8,9 @@ import pathlib
 import shutil
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import (
+    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen3Config, Qwen3ForCausalLM,
+)
 
 HERE = pathlib.Path(__file__).parent
 SIZES = dict(
@@ -27,6 +29,8 @@ CASES = {
     "yarn": (MistralForCausalLM, MistralConfig, dict(
         rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16),
         False, torch.bfloat16, "3KB"),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config, dict(rope_type="default", rope_theta=1000.0),
+        True, torch.float32, "1GB"),
 }
 
 
@@ -34,6 +38,8 @@ def main():
     for seed, (name, (model_class, config_class, rope, tied, dtype, shard)) in enumerate(CASES.items()):
         torch.manual_seed(seed)
         extra = {"sliding_window": None} if config_class is MistralConfig else {}
+        if config_class is Qwen3Config:
+            extra = {"head_dim": 10}
         config = config_class(**SIZES, rope_parameters=rope, tie_word_embeddings=tied, **extra)
         model = model_class(config).float().eval()
         with torch.no_grad():

@@ -1,5 +1,7 @@
 //! The patches of `tests/cases`: what they make of the files in `before`, or why they are rejected.
 
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -27,6 +27,9 @@ pub struct Config {
     /// its slot, which has imported them all. Started by the first such program; those that are not
     /// installed are left out.
     pub preload_on_mention: Vec<String>,
+    /// Jobs that may wait for a slot; more are refused with
+    /// [`SandboxError::Overloaded`](crate::SandboxError::Overloaded).
+    pub queue_limit: usize,
     /// A slot is replaced after this many runs.
     pub runs_per_slot: u32,
     /// Where the working folders of the weaker tiers are made. [`Tier::Namespaces`] needs none.
@@ -90,6 +93,7 @@ impl Config {
             readable: Vec::new(),
             preload: preload.map(str::to_owned).to_vec(),
             preload_on_mention: vec!["numpy".to_owned()],
+            queue_limit: 100_000,
             runs_per_slot: 2000,
             scratch: PathBuf::from("/tmp"),
         }

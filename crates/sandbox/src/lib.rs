@@ -25,7 +25,9 @@ mod outcome;
 mod probe;
 mod sandbox;
 
+mod mailbox;
 mod owner;
+mod queue;
 mod wire;
 
 mod capture;
@@ -54,5 +56,5 @@ pub use job::{Build, InputFile, Job, Limits, Program};
 pub use language::{Language, Toolchain, Toolchains};
 pub use outcome::{Captured, FetchedFile, NotFetched, RunOutcome, Status};
 pub use probe::{Probe, PythonReport, TierReport, probe};
-pub use sandbox::{Sandbox, SandboxStats};
+pub use sandbox::{Sandbox, SandboxStats, StatusCounts};
 pub use wire::MAX_JOB;

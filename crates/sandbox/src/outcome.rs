@@ -87,6 +87,20 @@ impl Status {
             Self::Disk => "disk",
         }
     }
+
+    /// The place of this status in [`StatusCounts`](crate::StatusCounts).
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Ok => 0,
+            Self::NonZero(_) => 1,
+            Self::Signal(_) => 2,
+            Self::WallTimeout => 3,
+            Self::CpuTimeout => 4,
+            Self::Memory => 5,
+            Self::Output => 6,
+            Self::Disk => 7,
+        }
+    }
 }
 
 /// The beginning and end of a stream.

@@ -2,14 +2,13 @@
 //! supervisor when the old one is gone.
 
 use std::{
-    collections::VecDeque,
     io,
     os::fd::{AsFd, OwnedFd},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        Arc,
+        atomic::Ordering::{Acquire, Relaxed},
         mpsc,
     },
     time::{Duration, Instant},
@@ -19,75 +18,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     Enforced, Limits, RunOutcome, SandboxError, Tier, TierChoice, confine, hook,
+    mailbox::{Mailbox, Pending},
     slot::Setup,
     sys,
-    wire::{self, Event, Failure, Request},
+    wire::{self, Event, Failure},
 };
-
-/// A queued job. Whoever waits for it may go away.
-pub(crate) struct Pending {
-    pub(crate) request: Request,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) answer: oneshot::Sender<Result<RunOutcome, SandboxError>>,
-}
-
-/// What the owner is told by handles, which then wake it.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    queue: Mutex<VecDeque<Pending>>,
-    wake: OwnedFd,
-    closed: std::sync::atomic::AtomicBool,
-    pub(crate) counters: Counters,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) runs: AtomicU64,
-    pub(crate) errors: AtomicU64,
-    pub(crate) slots_started: AtomicU64,
-    pub(crate) supervisors_started: AtomicU64,
-    /// The present supervisor's process, 0 when there is none.
-    pub(crate) supervisor: AtomicU32,
-}
-
-impl std::fmt::Debug for Pending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pending")
-            .field("deadline", &self.deadline)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Mailbox {
-    pub(crate) fn new() -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            queue: Mutex::default(),
-            wake: sys::event_fd()?,
-            closed: false.into(),
-            counters: Counters::default(),
-        }))
-    }
-
-    pub(crate) fn push(&self, pending: Pending) {
-        self.queue().push_back(pending);
-        self.wake();
-    }
-
-    /// Makes the owner look for answers that nobody waits for.
-    pub(crate) fn wake(&self) {
-        let _ = sys::write_all(self.wake.as_fd(), &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Relaxed);
-        self.wake();
-    }
-
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Pending>> {
-        // The queue is consistent between any two of its operations.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The tier, the interpreter's version and what holds the limits, once the first slot is ready.
 pub(crate) type Started = Result<(Tier, String, Enforced), SandboxError>;
@@ -150,6 +85,7 @@ struct InFlight {
     outgoing: Vec<u8>,
     sent: usize,
     incoming: Vec<u8>,
+    started: Instant,
     give_up: Instant,
     answer: oneshot::Sender<Result<RunOutcome, SandboxError>>,
 }
@@ -160,6 +96,7 @@ impl Owner {
             self.start_supervisor()?;
         }
         self.drop_unwanted();
+        self.count_running();
         self.dispatch();
         let mut fds = vec![sys::interest(&self.mailbox.wake, libc::POLLIN)];
         if let Some(supervisor) = &self.supervisor {
@@ -187,7 +124,13 @@ impl Owner {
         for index in 0..self.slots.len() {
             self.serve_slot(index);
         }
+        self.count_running();
         Ok(())
+    }
+
+    fn count_running(&self) {
+        let links = self.slots.iter().flatten();
+        self.mailbox.waiting().running = links.filter(|link| link.run.is_some()).count();
     }
 
     fn start_supervisor(&mut self) -> io::Result<()> {
@@ -274,15 +217,14 @@ impl Owner {
     /// waits for is ended with its slot, which the supervisor replaces.
     fn drop_unwanted(&mut self) {
         let now = Instant::now();
-        let mut queue = self.mailbox.queue();
-        for pending in std::mem::take(&mut *queue) {
-            if pending.deadline.is_some_and(|deadline| deadline <= now) {
-                let _ = pending.answer.send(Err(SandboxError::Deadline));
-            } else if !pending.answer.is_closed() {
-                queue.push_back(pending);
-            }
+        let mut waiting = self.mailbox.waiting();
+        while let Some(pending) = waiting.queue.pop_expired(now) {
+            let _ = pending.answer.send(Err(SandboxError::Deadline));
         }
-        drop(queue);
+        if self.mailbox.abandoned.swap(false, Acquire) {
+            waiting.queue.retain(|pending| !pending.answer.is_closed());
+        }
+        drop(waiting);
         for (index, place) in self.slots.iter_mut().enumerate() {
             let Some(run) = place.as_mut().and_then(|link| link.run.as_mut()) else {
                 continue;
@@ -309,19 +251,24 @@ impl Owner {
             let Some(link) = self.slots[index].as_mut().filter(|link| link.run.is_none()) else {
                 continue;
             };
+            let mut waiting = self.mailbox.waiting();
             let Some(Pending {
                 request, answer, ..
-            }) = self.mailbox.queue().pop_front()
+            }) = waiting.queue.pop()
             else {
                 return;
             };
+            waiting.running += 1;
+            drop(waiting);
+            let started = Instant::now();
             let build = request.build.as_ref().map(|build| build.limits);
             link.run = Some(InFlight {
                 limits: (request.program.limits, build),
                 outgoing: request.encode(),
                 sent: 0,
                 incoming: Vec::new(),
-                give_up: Instant::now() + request.wall() + SLOT_GRACE,
+                started,
+                give_up: started + request.wall() + SLOT_GRACE,
                 answer,
             });
             self.serve_slot(index);
@@ -336,7 +283,6 @@ impl Owner {
         match link.exchange() {
             Ok(None) => {}
             Ok(Some(reply)) => {
-                let counters = &self.mailbox.counters;
                 let mut outcome = reply.map_err(|detail| SandboxError::Setup {
                     slot: index,
                     detail,
@@ -348,13 +294,11 @@ impl Owner {
                         build.enforced = link.enforced.of_run(limits);
                     }
                 }
-                counters.runs.fetch_add(1, Relaxed);
-                counters
-                    .errors
-                    .fetch_add(u64::from(outcome.is_err()), Relaxed);
                 link.runs += 1;
                 let spent = outcome.is_err() || link.runs >= self.setup.config.runs_per_slot;
                 if let Some(run) = link.run.take() {
+                    let counters = &self.mailbox.counters;
+                    counters.note(&outcome, run.started.elapsed());
                     let _ = run.answer.send(outcome);
                 }
                 if spent {
@@ -383,9 +327,8 @@ impl Owner {
             .flatten()
             .filter_map(|link| link.run.as_ref());
         let give_ups = runs.map(|run| run.give_up);
-        let queue = self.mailbox.queue();
-        let deadlines = queue.iter().filter_map(|pending| pending.deadline);
-        let next = give_ups.chain(deadlines).min()?;
+        let deadline = self.mailbox.waiting().queue.next_deadline();
+        let next = give_ups.chain(deadline).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
@@ -406,9 +349,10 @@ impl Owner {
                     .send(Err(SandboxError::SlotLost { slot, detail }));
             }
         }
+        self.count_running();
         self.stop_supervisor();
         if self.failures >= MAX_FAILURES {
-            for pending in self.mailbox.queue().drain(..) {
+            while let Some(pending) = self.mailbox.next_waiting() {
                 self.mailbox.counters.errors.fetch_add(1, Relaxed);
                 let detail = detail.to_owned();
                 let _ = pending
@@ -439,7 +383,7 @@ impl Owner {
 
     fn end(mut self) {
         self.stop_supervisor();
-        for pending in self.mailbox.queue().drain(..) {
+        while let Some(pending) = self.mailbox.next_waiting() {
             let _ = pending.answer.send(Err(SandboxError::Closed));
         }
     }

@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 use crate::{
     Config, Enforced, Job, RunOutcome, SandboxError, Tier,
     language::foreign,
-    owner::{self, Mailbox, Pending},
+    mailbox::{Mailbox, Pending},
+    owner,
     python::find_python,
     slot::Setup,
     wire::Request,
@@ -33,7 +34,7 @@ struct Inner {
     enforced: Enforced,
 }
 
-/// Counters since the start.
+/// Counters since the start, and what is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxStats {
     pub runs: u64,
@@ -42,6 +43,26 @@ pub struct SandboxStats {
     /// Slots, the first ones and those that replaced others.
     pub slots_started: u64,
     pub supervisors_started: u64,
+    /// Jobs refused with [`SandboxError::Overloaded`]; no runs.
+    pub refused: u64,
+    /// Jobs that wait at this moment.
+    pub queued: usize,
+    /// Runs under way at this moment.
+    pub running: usize,
+    pub statuses: StatusCounts,
+}
+
+/// Runs by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusCounts {
+    pub ok: u64,
+    pub non_zero: u64,
+    pub signal: u64,
+    pub wall_timeout: u64,
+    pub cpu_timeout: u64,
+    pub memory: u64,
+    pub output: u64,
+    pub disk: u64,
 }
 
 impl Sandbox {
@@ -60,7 +81,7 @@ impl Sandbox {
             parent: std::process::id(),
         };
         let failed = |detail: String| SandboxError::Supervisor { detail };
-        let mailbox = Mailbox::new().map_err(|error| failed(error.to_string()))?;
+        let mailbox = Mailbox::new(&setup.config).map_err(|error| failed(error.to_string()))?;
         let (tell_started, started) = mpsc::channel();
         let owners = mailbox.clone();
         // The kernel ends the supervisor with the thread that started it, so this one lives as long.
@@ -83,7 +104,8 @@ impl Sandbox {
         })
     }
 
-    /// Runs `job` when a slot is free, in order of arrival. Dropping the future ends the run.
+    /// Runs `job` when a slot is free. The job that is due first goes first: at its deadline, or 10 s
+    /// after it came where it has none. Dropping the future ends the run and frees its slot.
     pub async fn run(&self, job: Job) -> Result<RunOutcome, SandboxError> {
         let answer = Answer {
             receiver: self.submit(job)?,
@@ -109,8 +131,37 @@ impl Sandbox {
     }
 
     pub fn stats(&self) -> SandboxStats {
-        let counters = &self.inner.mailbox.counters;
+        let mailbox = &self.inner.mailbox;
+        let counters = &mailbox.counters;
+        let (queued, running) = mailbox.load();
+        let statuses = counters
+            .statuses
+            .each_ref()
+            .map(|count| count.load(Relaxed));
+        let [
+            ok,
+            non_zero,
+            signal,
+            wall_timeout,
+            cpu_timeout,
+            memory,
+            output,
+            disk,
+        ] = statuses;
         SandboxStats {
+            refused: counters.refused.load(Relaxed),
+            queued,
+            running,
+            statuses: StatusCounts {
+                ok,
+                non_zero,
+                signal,
+                wall_timeout,
+                cpu_timeout,
+                memory,
+                output,
+                disk,
+            },
             runs: counters.runs.load(Relaxed),
             errors: counters.errors.load(Relaxed),
             slots_started: counters.slots_started.load(Relaxed),
@@ -144,7 +195,7 @@ impl Sandbox {
             request,
             deadline,
             answer,
-        });
+        })?;
         Ok(receiver)
     }
 }
@@ -167,7 +218,7 @@ impl Drop for Answer<'_> {
     fn drop(&mut self) {
         if !self.receiver.is_terminated() {
             self.receiver.close();
-            self.mailbox.wake();
+            self.mailbox.abandon();
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use sandbox::{
-    Captured, Config, Job, Language, Limits, RunOutcome, Sandbox, SandboxError, Status, Tier,
-    Toolchains,
+    Captured, Config, Enforced, Job, Language, Limits, Mechanism, RunOutcome, Sandbox,
+    SandboxError, Status, Tier, Toolchains,
 };
 use serde::Serialize;
 
@@ -220,8 +220,9 @@ struct Run {
 
 #[derive(Debug, Serialize)]
 struct Limit {
-    limit: serde_json::Value,
-    enforced_by: String,
+    limit: f64,
+    /// All of them together.
+    enforced_by: Vec<Mechanism>,
 }
 
 impl Report {
@@ -230,7 +231,7 @@ impl Report {
             language: language.name(),
             run: Run::of(outcome),
             tier: Some(outcome.tier),
-            limits: enforced(limits, outcome.tier),
+            limits: enforced(limits, &outcome.enforced),
             build: outcome.build.as_deref().map(Run::of),
             error: None,
         }
@@ -275,43 +276,20 @@ impl Run {
     }
 }
 
-/// Each limit and what holds it, at `tier`.
-fn enforced(limits: &Limits, tier: Tier) -> BTreeMap<&'static str, Limit> {
-    let walls = tier == Tier::Namespaces;
-    let disk = if walls {
-        "size of the tmpfs at /box and at /tmp; RLIMIT_FSIZE"
-    } else {
-        "RLIMIT_FSIZE, for each file alone"
+/// Each limit and what holds it.
+fn enforced(limits: &Limits, by: &Enforced) -> BTreeMap<&'static str, Limit> {
+    let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let limit = |limit: f64, by: &[Mechanism]| Limit {
+        limit,
+        enforced_by: by.to_vec(),
     };
-    let processes = if walls {
-        "RLIMIT_NPROC in a user namespace"
-    } else {
-        "RLIMIT_NPROC of the user"
-    };
-    [
-        ("wall_s", limits.wall.as_secs_f64().into(), "timer"),
-        (
-            "cpu_s",
-            limits.cpu.as_secs_f64().into(),
-            "RLIMIT_CPU of each process; watchdog over all",
-        ),
-        (
-            "memory_mb",
-            (limits.memory >> 20).into(),
-            "RLIMIT_AS of each process, where the language allows; watchdog over all",
-        ),
-        (
-            "output_mb",
-            (limits.output_max >> 20).into(),
-            "bounded reader",
-        ),
-        ("processes", limits.processes.into(), processes),
-        ("disk_mb", (limits.disk >> 20).into(), disk),
-        ("open_files", limits.files.into(), "RLIMIT_NOFILE"),
-    ]
-    .map(|(name, limit, enforced_by): (_, serde_json::Value, &str)| {
-        let enforced_by = enforced_by.to_owned();
-        (name, Limit { limit, enforced_by })
-    })
-    .into()
+    BTreeMap::from([
+        ("wall_s", limit(limits.wall.as_secs_f64(), &by.wall)),
+        ("cpu_s", limit(limits.cpu.as_secs_f64(), &by.cpu)),
+        ("memory_mb", limit(megabytes(limits.memory), &by.memory)),
+        ("processes", limit(limits.processes.into(), &by.processes)),
+        ("disk_mb", limit(megabytes(limits.disk), &by.disk)),
+        // Nothing may be reached.
+        ("network", limit(0.0, &by.network)),
+    ])
 }

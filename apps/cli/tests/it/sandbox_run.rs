@@ -109,21 +109,18 @@ fn the_json_object_tells_how_it_ended_and_what_held_it() {
                 "{object}"
             );
         }
-        for limit in [
-            "wall_s",
-            "cpu_s",
-            "memory_mb",
-            "output_mb",
-            "processes",
-            "disk_mb",
-        ] {
+        for limit in ["wall_s", "cpu_s", "memory_mb", "processes", "disk_mb"] {
             let limit = &object["limits"][limit];
             assert!(
                 limit["limit"].as_f64().is_some_and(|number| number > 0.0),
                 "{object}"
             );
-            assert!(!limit["enforced_by"].is_null(), "{object}");
         }
+        for (name, limit) in object["limits"].as_object().unwrap() {
+            let by = limit["enforced_by"].as_array().unwrap();
+            assert!(!by.is_empty(), "{name}: {object}");
+        }
+        assert_eq!(object["limits"]["network"]["enforced_by"][0], "namespace");
         assert_eq!(object["tier"], "namespaces");
         object
     };

@@ -33,6 +33,14 @@ impl CacheKey {
         hasher.update(format!("{limits:?}\0{python}\0{tier:?}").as_bytes());
         Self(*hasher.finalize().as_bytes())
     }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
 }
 
 /// The executions known and under way. Bounded: the oldest finished one goes first.

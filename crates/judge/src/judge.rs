@@ -13,7 +13,7 @@ use sandbox::{Job, Limits, RunOutcome, Sandbox, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CacheKey, CaseResult, JudgeError, Tests, Value, Verdict, VerdictStatus,
+    CacheKey, CaseResult, JudgeError, Tests, Value, Verdict, VerdictStatus, VerdictStore,
     cache::Cache,
     compare::outputs_match,
     harness::{self, Call, Report},
@@ -46,6 +46,9 @@ pub struct JudgeStats {
     pub verdicts: u64,
     /// Verdicts that needed no execution of their own, including those that waited for one.
     pub cache_hits: u64,
+    /// Those of `cache_hits` that were read from the store on disk; the others came from memory.
+    #[serde(default)]
+    pub disk_hits: u64,
     /// Verdicts by execution.
     pub executed: u64,
     pub sandbox_errors: u64,
@@ -58,6 +61,7 @@ struct Inner {
     sandbox: Sandbox,
     config: JudgeConfig,
     cache: Mutex<Cache>,
+    store: Option<VerdictStore>,
     counters: Counters,
 }
 
@@ -65,18 +69,29 @@ struct Inner {
 struct Counters {
     verdicts: AtomicU64,
     executed: AtomicU64,
+    disk_hits: AtomicU64,
     sandbox_errors: AtomicU64,
     timeouts: AtomicU64,
 }
 
 impl Judge {
     pub fn new(sandbox: Sandbox, config: JudgeConfig) -> Self {
+        Self::over(sandbox, config, None)
+    }
+
+    /// A judge that looks into `store` before it executes, and leaves its verdicts there.
+    pub fn with_store(sandbox: Sandbox, config: JudgeConfig, store: VerdictStore) -> Self {
+        Self::over(sandbox, config, Some(store))
+    }
+
+    fn over(sandbox: Sandbox, config: JudgeConfig, store: Option<VerdictStore>) -> Self {
         let cache = Mutex::new(Cache::new(config.cache_capacity));
         Self {
             inner: Arc::new(Inner {
                 sandbox,
                 config,
                 cache,
+                store,
                 counters: Counters::default(),
             }),
         }
@@ -91,6 +106,10 @@ impl Judge {
         let mut executed = false;
         let verdict = entry
             .get_or_try_init(|| async {
+                if let Some(verdict) = inner.store.as_ref().and_then(|store| store.get(key)) {
+                    inner.counters.disk_hits.fetch_add(1, Relaxed);
+                    return Ok(Arc::new(verdict));
+                }
                 executed = true;
                 self.execute(key, program, tests).await.map(Arc::new)
             })
@@ -103,6 +122,9 @@ impl Judge {
             self.cache().forget(key, &entry);
         }
         let mut verdict = Verdict::clone(verdict?);
+        if let Some(store) = inner.store.as_ref().filter(|_| executed) {
+            store.put(&verdict);
+        }
         inner.counters.verdicts.fetch_add(1, Relaxed);
         if executed {
             inner.counters.executed.fetch_add(1, Relaxed);
@@ -144,6 +166,7 @@ impl Judge {
         JudgeStats {
             verdicts,
             cache_hits: verdicts.saturating_sub(executed),
+            disk_hits: counters.disk_hits.load(Relaxed),
             executed,
             sandbox_errors: counters.sandbox_errors.load(Relaxed),
             timeouts: counters.timeouts.load(Relaxed),

@@ -87,6 +87,10 @@ fn read_record(line: &[u8], report: &mut Report) -> Option<()> {
     Some(())
 }
 
+/// What the author of a program is told about a run that was ended by a clock.
+pub(crate) const WALL_TIMEOUT: &str = "wall time limit exceeded";
+pub(crate) const CPU_TIMEOUT: &str = "CPU time limit exceeded";
+
 /// Why records are missing, in words for the program's author.
 pub(crate) fn reason(outcome: &RunOutcome, report: &Report) -> String {
     if report.tampered {
@@ -96,8 +100,8 @@ pub(crate) fn reason(outcome: &RunOutcome, report: &Report) -> String {
         Status::Ok => "the program exited before its tests were done".to_owned(),
         Status::NonZero(code) => format!("the program exited with code {code}"),
         Status::Signal(signal) => format!("the program was ended by signal {signal}"),
-        Status::WallTimeout => "wall time limit exceeded".to_owned(),
-        Status::CpuTimeout => "CPU time limit exceeded".to_owned(),
+        Status::WallTimeout => WALL_TIMEOUT.to_owned(),
+        Status::CpuTimeout => CPU_TIMEOUT.to_owned(),
         Status::Memory => "memory limit exceeded".to_owned(),
         Status::Output => "output limit exceeded".to_owned(),
         Status::Disk => "disk limit exceeded".to_owned(),

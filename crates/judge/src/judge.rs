@@ -18,6 +18,7 @@ use crate::{
     compare::outputs_match,
     harness::{self, Call, Report},
     tests::{FunctionCase, Kind, StdioCase},
+    verdict::Reuse,
 };
 
 /// Judges programs in a sandbox. Cheap to clone; clones share the cache.
@@ -117,7 +118,7 @@ impl Judge {
         if executed
             && verdict
                 .as_ref()
-                .map_or(true, |verdict| verdict.status.depends_on_load())
+                .map_or(true, |verdict| verdict.reuse() == Reuse::Never)
         {
             self.cache().forget(key, &entry);
         }
@@ -152,7 +153,7 @@ impl Judge {
 
     /// Puts a verdict that was reached before, such as one from a journal, into the cache.
     pub fn prime(&self, key: CacheKey, verdict: Verdict) {
-        if !verdict.status.depends_on_load() {
+        if verdict.reuse() != Reuse::Never {
             self.cache().prime(key, verdict);
         }
     }

@@ -19,7 +19,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{CacheKey, Verdict};
+use crate::{CacheKey, Verdict, verdict::Reuse};
 
 /// A folder of verdicts. Holds no timeout and, since those are no verdicts, no infrastructure error.
 ///
@@ -139,7 +139,7 @@ impl VerdictStore {
 
     /// Stores `verdict` under its key, unless it is there, is a timeout or another process writes.
     pub fn put(&self, verdict: &Verdict) {
-        if !self.writable || verdict.status.is_timeout() {
+        if !self.writable || verdict.reuse() != Reuse::Always {
             return;
         }
         let mut log = self.log();
@@ -365,7 +365,7 @@ mod tests {
             cached: false,
             wall_ms: 1.25,
             cpu_ms: f64::from(at),
-            tier: Tier::T1,
+            tier: Tier::Namespaces,
         }
     }
 
@@ -403,6 +403,11 @@ mod tests {
         let store = VerdictStore::open(folder.path(), MAX).unwrap();
         store.put(&verdict(0, VerdictStatus::CpuTimeout));
         store.put(&verdict(1, VerdictStatus::WallTimeout));
+        let mut mixed = verdict(2, VerdictStatus::Wrong);
+        mixed
+            .cases
+            .push(CaseResult::Error(crate::harness::WALL_TIMEOUT.to_owned()));
+        store.put(&mixed);
         assert_eq!(store.stats().verdicts, 0);
     }
 

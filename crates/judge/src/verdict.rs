@@ -3,7 +3,7 @@
 use sandbox::Tier;
 use serde::{Deserialize, Serialize};
 
-use crate::CacheKey;
+use crate::{CacheKey, harness};
 
 /// What the judge found about one program and one set of tests. Holds nothing of what was expected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,35 @@ pub struct Verdict {
     pub wall_ms: f64,
     pub cpu_ms: f64,
     pub tier: Tier,
+}
+
+/// For how long a verdict may stand for an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    /// A busier machine alone could have made it.
+    Never,
+    /// Some case ran out of CPU time. Were it not kept, equal requests would be executed once or
+    /// twice depending on whether they met, and no run could be made again count for count; but the
+    /// next run may find another machine.
+    ThisProcess,
+    Always,
+}
+
+impl Verdict {
+    pub(crate) fn reuse(&self) -> Reuse {
+        let ended_by = |status, reason: &str| {
+            let case =
+                |case: &CaseResult| matches!(case, CaseResult::Error(text) if text == reason);
+            self.status == status || self.cases.iter().any(case)
+        };
+        if ended_by(VerdictStatus::WallTimeout, harness::WALL_TIMEOUT) {
+            Reuse::Never
+        } else if ended_by(VerdictStatus::CpuTimeout, harness::CPU_TIMEOUT) {
+            Reuse::ThisProcess
+        } else {
+            Reuse::Always
+        }
+    }
 }
 
 /// How one test ended.
@@ -80,12 +109,5 @@ impl std::fmt::Display for VerdictStatus {
 impl VerdictStatus {
     pub fn is_timeout(self) -> bool {
         matches!(self, Self::WallTimeout | Self::CpuTimeout)
-    }
-
-    /// Whether a busier machine alone could have made this verdict, so that it is never cached. A CPU
-    /// timeout is cached: were it not, equal requests would be executed once or twice depending
-    /// on whether they met, and no run could be made again count for count.
-    pub fn depends_on_load(self) -> bool {
-        self == Self::WallTimeout
     }
 }

@@ -19,6 +19,7 @@ mod check;
 mod config;
 mod enforced;
 mod error;
+pub mod host;
 mod job;
 mod language;
 mod outcome;

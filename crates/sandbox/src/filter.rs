@@ -77,10 +77,13 @@ fn forbidden(
         .map(with_flag)
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_clone, clone);
-    // Pushing input into a terminal that the host may still read from.
-    let push_input =
-        SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::TIOCSTI)?;
-    rules.insert(libc::SYS_ioctl, vec![SeccompRule::new(vec![push_input])?]);
+    // Pushing input into a terminal that the host may still read from. Only the lower half counts.
+    let push_input = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
+        let (width, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+        SeccompRule::new(vec![SeccompCondition::new(1, width, equal, request)?])
+    });
+    let push_input = push_input.into_iter().collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_ioctl, push_input);
     // A program that could send SIGKILL could make its own end look like a fault of the machine.
     for (call, signal) in SIGNAL_CALLS {
         let (width, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);

@@ -297,6 +297,10 @@ impl Meters {
         files.map(AsRawFd::as_raw_fd).collect()
     }
 
+    pub(crate) fn counts_processes(&self) -> bool {
+        self.processes.is_some()
+    }
+
     pub(crate) fn counts_memory(&self) -> bool {
         self.memory.is_some()
     }

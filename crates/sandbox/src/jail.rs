@@ -12,7 +12,7 @@ use std::{
 
 use libc::pid_t;
 
-use crate::{InputFile, files, sys};
+use crate::{InputFile, disk, files, ids, sys};
 
 /// The namespaces of a slot. The network namespace stays empty: not even loopback is up.
 pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -20,7 +20,9 @@ pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS;
+    | libc::CLONE_NEWUTS
+    // So that paths of the host's control groups are not seen.
+    | libc::CLONE_NEWCGROUP;
 
 /// The working folder of runs.
 pub(crate) const HOME: &str = "/box";
@@ -28,16 +30,16 @@ pub(crate) const HOME: &str = "/box";
 /// The user and group of jailed programs, as they see themselves.
 pub(crate) const INNER_ID: u32 = 1000;
 
-/// Outside, programs are a user that owns nothing, where the starting user may arrange that.
-const UNOWNED_ID: u32 = 600_000_000;
+/// Outside, where the starting user may not give each slot a user of its own.
 const NOBODY_ID: u32 = 65534;
 
 /// Maps [`INNER_ID`] of the user namespace of `pid`. Called in the parent.
 ///
-/// Users are apart per slot, as some per-user limits of older kernels ignore namespaces.
+/// Programs are a user that owns nothing, where the starting user may arrange that; one per slot, as
+/// some per-user limits of older kernels ignore namespaces.
 pub(crate) fn map_ids(pid: pid_t, slot: usize) -> io::Result<()> {
     let (user, group) = sys::effective_ids();
-    let unowned = UNOWNED_ID + u32::try_from(slot).unwrap_or(0);
+    let unowned = ids::unowned(slot);
     let candidates = [(unowned, unowned), (NOBODY_ID, NOBODY_ID), (user, group)];
     let mut refused = io::Error::other("no user could be mapped");
     for (outer_user, outer_group) in candidates {
@@ -223,7 +225,7 @@ impl RunNamespaces {
         let namespaces =
             libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
         let options = |bytes: u64, inodes: u64| {
-            let (size, inodes) = (disk + bytes, disk / 4096 + 64 + inodes);
+            let (size, inodes) = (disk + bytes, disk::most_files(disk) + inodes);
             CString::new(format!("size={size},nr_inodes={inodes},mode=1777"))
         };
         let options = if input.is_empty() {
@@ -241,12 +243,8 @@ impl RunNamespaces {
                 };
                 let _ = sys::write_all(tell_ready.as_fd(), told.as_bytes());
                 // SAFETY: this process opens and uses nothing any more.
-                unsafe {
-                    libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
-                    loop {
-                        libc::pause();
-                    }
-                }
+                unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
+                sys::collect_orphans_forever()
             }
             sys::Cloned::Parent { pid, pidfd } => {
                 drop(tell_ready);
@@ -289,8 +287,6 @@ impl Drop for RunNamespaces {
 /// In the new namespaces, as their pid 1. The options are those of `/tmp` and `/box`.
 fn furnish(options: &[CString; 2], input: &[InputFile]) -> io::Result<()> {
     sys::die_with_parent()?;
-    // SAFETY: orphans are collected by the kernel when SIGCHLD is ignored.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     mount_proc(Path::new("/proc"))?;
     let hidden = libc::MS_NOSUID | libc::MS_NODEV;
     for (place, options) in [c"/tmp", c"/box"].into_iter().zip(options) {

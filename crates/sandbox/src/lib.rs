@@ -36,13 +36,18 @@ mod files;
 mod groups;
 mod hierarchy;
 mod hook;
+mod ids;
+mod removal;
 mod run;
+mod scratch;
 mod slot;
 mod supervisor;
 mod watchdog;
 mod zygote;
 
+mod client;
 mod confine;
+mod disk;
 mod filter;
 mod jail;
 mod python;

@@ -17,8 +17,9 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::{
-    Enforced, Limits, RunOutcome, SandboxError, Tier, TierChoice, confine, hook,
+    Enforced, Limits, RunOutcome, SandboxError, Tier, TierChoice, hook,
     mailbox::{Mailbox, Pending},
+    scratch,
     slot::Setup,
     sys,
     wire::{self, Event, Failure},
@@ -378,7 +379,7 @@ impl Owner {
         drop(control);
         let id = process.id();
         let _ = process.wait();
-        confine::remove_scratch_of(id, &self.setup.config.scratch);
+        scratch::remove_scratch_of(id, &self.setup.config.scratch);
     }
 
     fn end(mut self) {

@@ -3,17 +3,19 @@
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
 
 use crate::{
     Enforced, RunOutcome, Status, Tier,
     capture::Capture,
-    confine::Scratch,
-    files,
-    groups::Gauge,
+    client::Client,
+    disk, files,
+    groups::{Gauge, Meters},
+    ids,
     jail::RunNamespaces,
+    scratch::Scratch,
     sys, watchdog,
     wire::{Reply, Request, Task},
     zygote::{Ended, Interpreters, RunFds, Zygote},
@@ -36,6 +38,9 @@ impl From<io::Error> for Lost {
 /// Between two looks at what the run uses. The first look costs nothing to runs that are shorter.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
 
+/// As [`WATCH_EVERY`], of what it has written, which takes longer to find out.
+const DISK_WATCH_EVERY: Duration = Duration::from_millis(60);
+
 /// For the interpreter to report a child that was killed.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
@@ -45,7 +50,7 @@ pub(crate) fn run(
     request: &Request,
     interpreters: &Interpreters<'_>,
     tier: Tier,
-    client: BorrowedFd<'_>,
+    client: Client<'_>,
     scratch: Option<&Scratch>,
 ) -> Result<Reply, Lost> {
     let disk = request.program.limits.disk;
@@ -76,6 +81,8 @@ pub(crate) fn run(
             .collect(),
         tier,
         namespaces: &namespaces,
+        scratch,
+        brought: files::space(&request.files),
         client,
     };
     let mut built = None;
@@ -108,7 +115,10 @@ struct Place<'a> {
     housekeeping: Vec<libc::pid_t>,
     tier: Tier,
     namespaces: &'a Option<RunNamespaces>,
-    client: BorrowedFd<'a>,
+    scratch: Option<&'a Scratch>,
+    /// Bytes and files that the job brought along.
+    brought: (u64, u64),
+    client: Client<'a>,
 }
 
 /// Runs one program; leaves no process of it, nor of the run when it is the `last`.
@@ -142,7 +152,7 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
     let gauge = gauge.map(|meters| meters.begin(&task.limits)).transpose()?;
     let started = Instant::now();
     let zygote = place.interpreters.of(task);
-    zygote.send(task, &fds)?;
+    zygote.send(task, place.most_processes(task), &fds)?;
     drop((stdin, content, their_stdout, their_stderr, their_result));
 
     let keep = task.limits.output_keep;
@@ -151,6 +161,8 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
         zygote,
         place,
         gauge,
+        cpu_of_orphans: place.cpu_of_orphans(),
+        next_disk_watch: DISK_WATCH_EVERY,
         started,
         streams: [
             Stream::new(stdout, keep)?,
@@ -205,6 +217,28 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
 }
 
 impl Place<'_> {
+    /// CPU seconds of the run's pid 1 and of the orphans that it has collected.
+    fn cpu_of_orphans(&self) -> f64 {
+        let namespaces = self.namespaces.as_ref();
+        namespaces.map_or(0.0, |namespaces| watchdog::usage(&[namespaces.pid()]).cpu)
+    }
+
+    /// The limit of the program's user, who may have other processes; `None` where a control group
+    /// counts the run's alone.
+    fn most_processes(&self, task: &Task) -> Option<u64> {
+        // Slot, interpreters and the run's pid 1 are that user's too.
+        const HOUSEKEEPING: u64 = 4;
+        let most = u64::from(task.limits.processes) + HOUSEKEEPING;
+        if self.tier == Tier::Namespaces || sys::effective_ids().0 >= ids::FIRST_UNOWNED {
+            return Some(most);
+        }
+        let counted = self
+            .interpreters
+            .meters()
+            .is_some_and(Meters::counts_processes);
+        (!counted).then(|| most + ids::tasks_of_own_user())
+    }
+
     fn processes(&self) -> Vec<libc::pid_t> {
         watchdog::descendants(&self.housekeeping)
     }
@@ -222,6 +256,9 @@ struct Run<'a> {
     zygote: &'a Zygote,
     place: &'a Place<'a>,
     gauge: Option<Gauge<'a>>,
+    /// Seconds, before this program.
+    cpu_of_orphans: f64,
+    next_disk_watch: Duration,
     started: Instant,
     /// Standard output, standard error, result.
     streams: [Stream; 3],
@@ -289,7 +326,8 @@ impl Run<'_> {
 
             let mut fds = vec![
                 sys::interest(self.zygote.socket(), libc::POLLIN),
-                sys::interest(self.place.client, libc::POLLIN),
+                sys::interest(self.place.client.socket, libc::POLLIN),
+                sys::interest(self.place.client.leash, libc::POLLIN),
             ];
             for stream in &self.streams {
                 match &stream.pipe {
@@ -302,13 +340,13 @@ impl Run<'_> {
                 }
             }
             sys::poll(&mut fds, Some(timeout))?;
-            if fds[1].revents != 0 {
+            if fds[1].revents != 0 || fds[2].revents != 0 {
                 return Err(Lost::Abandoned);
             }
             for (stream, _) in self
                 .streams
                 .iter_mut()
-                .zip(&fds[2..])
+                .zip(&fds[3..])
                 .filter(|(_, fd)| fd.revents != 0)
             {
                 stream.drain(&mut self.buffer)?;
@@ -347,7 +385,8 @@ impl Run<'_> {
         if cpu.is_none() || too_much_memory.is_none() {
             let processes = self.place.processes();
             let usage = watchdog::usage(&processes);
-            cpu.get_or_insert(Duration::from_secs_f64(usage.cpu));
+            let orphans = self.place.cpu_of_orphans() - self.cpu_of_orphans;
+            cpu.get_or_insert(Duration::from_secs_f64(usage.cpu + orphans.max(0.0)));
             too_much_memory.get_or_insert_with(|| {
                 usage.resident > limits.memory
                     && watchdog::proportional_memory(&processes) > limits.memory
@@ -357,8 +396,31 @@ impl Run<'_> {
             self.kill(Status::Memory);
         } else if cpu.is_some_and(|cpu| cpu >= limits.cpu) {
             self.kill(Status::CpuTimeout);
+        } else {
+            self.check_disk();
         }
         Ok(())
+    }
+
+    /// Without a file system of its own that is no larger than allowed.
+    fn check_disk(&mut self) {
+        let began = self.started.elapsed();
+        let Some(scratch) = self.place.scratch else {
+            return;
+        };
+        if began < self.next_disk_watch {
+            return;
+        }
+        let brought = self.place.brought;
+        let used = disk::usage(&scratch.home());
+        let bytes = used.bytes.saturating_sub(brought.0);
+        let files = used.files.saturating_sub(brought.1);
+        if bytes > self.task.limits.disk || files > disk::most_files(self.task.limits.disk) {
+            self.kill(Status::Disk);
+        }
+        // A tenth of the time at most goes into looking.
+        let took = self.started.elapsed().saturating_sub(began);
+        self.next_disk_watch = began + (took * 10).max(DISK_WATCH_EVERY);
     }
 
     /// Whether the kernel ended some of the run for want of memory.
@@ -373,7 +435,7 @@ impl Run<'_> {
 }
 
 /// Without namespaces: until none is left, as each may start another before its turn comes.
-fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) {
+pub(crate) fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) {
     const ROUNDS: usize = 200;
     for _ in 0..ROUNDS {
         let processes = processes();

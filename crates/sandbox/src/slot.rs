@@ -12,12 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config, Tier,
-    confine::{Scratch, landlock_rules},
+    client::Client,
+    confine::landlock_rules,
     filter::Filters,
     groups::{Groups, Meters, SlotGroups},
-    jail,
+    ids, jail,
     run::{self, Lost},
-    sys,
+    scratch::Scratch,
+    sys, watchdog,
     wire::{self, Request},
     zygote::{Interpreters, ZygoteSetup},
 };
@@ -42,6 +44,8 @@ pub(crate) struct Slot {
     pub(crate) ready: OwnedFd,
     /// The end of the socket for whoever asks for runs; given away when ready.
     pub(crate) socket: Option<OwnedFd>,
+    /// Held by the supervisor alone, so that the slot learns of its end.
+    _leash: OwnedFd,
     scratch: Option<Scratch>,
     groups: Option<SlotGroups>,
     ended: bool,
@@ -62,15 +66,13 @@ impl Slot {
         let groups = groups.for_slot(index)?;
         let (socket, theirs) = sys::socket_pair(libc::SOCK_STREAM)?;
         let (ready, tell_ready) = sys::pipe()?;
-        let (wait_mapped, mapped) = sys::pipe()?;
+        let (leash, their_leash) = sys::pipe()?;
+        let (user, group) = ids::without_namespaces(index);
         let (flags, scratch) = match tier {
             Tier::Namespaces => (jail::SLOT_NAMESPACES, None),
             Tier::Landlock | Tier::Limits => {
-                let (user, group) = weak_ids();
-                (
-                    0,
-                    Some(Scratch::new(&setup.config.scratch, index, user, group)?),
-                )
+                let scratch = Scratch::new(&setup.config.scratch, index, user, group)?;
+                (0, Some(scratch))
             }
         };
         match sys::clone(flags)? {
@@ -78,13 +80,22 @@ impl Slot {
                 let ends = Ends {
                     socket: theirs,
                     tell_ready,
-                    wait_mapped,
+                    leash,
                 };
                 // Both are the supervisor's to remove.
                 let scratch = scratch.map(ManuallyDrop::new);
                 let groups = groups.map(ManuallyDrop::new);
                 let meters = groups.as_ref().map(|groups| &groups.meters);
-                let code = live(setup, tier, filters, ends, scratch.as_deref(), meters);
+                let home = Home {
+                    setup,
+                    tier,
+                    filters,
+                    scratch: scratch.as_deref(),
+                    user,
+                    group,
+                    meters,
+                };
+                let code = home.live(ends);
                 sys::exit(code)
             }
             sys::Cloned::Parent { pid, pidfd } => {
@@ -93,6 +104,7 @@ impl Slot {
                     pidfd,
                     ready,
                     socket: Some(socket),
+                    _leash: their_leash,
                     scratch,
                     groups,
                     ended: false,
@@ -100,25 +112,30 @@ impl Slot {
                 if tier == Tier::Namespaces {
                     jail::map_ids(pid, index)?;
                 }
-                sys::write_all(mapped.as_fd(), b"m")?;
+                sys::write_all(slot._leash.as_fd(), b"m")?;
                 Ok(slot)
             }
         }
     }
 
-    /// To be called when the slot has ended by itself.
-    pub(crate) fn collect(mut self) {
-        sys::wait(self.pid);
-        self.ended = true;
+    /// Ends the slot, unless it has ended by itself. What its runs left without namespaces is a child
+    /// of this process then.
+    pub(crate) fn end(&mut self) {
+        if !self.ended {
+            sys::kill(self.pidfd.as_fd());
+            sys::wait(self.pid);
+            self.ended = true;
+        }
+    }
+
+    pub(crate) fn pid(&self) -> pid_t {
+        self.pid
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if !self.ended {
-            sys::kill(self.pidfd.as_fd());
-            sys::wait(self.pid);
-        }
+        self.end();
         drop(self.groups.take());
         drop(self.scratch.take());
     }
@@ -128,141 +145,136 @@ impl Drop for Slot {
 struct Ends {
     socket: OwnedFd,
     tell_ready: OwnedFd,
-    wait_mapped: OwnedFd,
+    /// Has a byte to read when the user of the slot's namespace is known, and ends with the
+    /// supervisor.
+    leash: OwnedFd,
 }
 
-/// Programs of the weaker tiers are nobody, when the starting user may become that.
-fn weak_ids() -> (u32, u32) {
-    const NOBODY: u32 = 65534;
-    match sys::effective_ids() {
-        (0, _) => (NOBODY, NOBODY),
-        ids => ids,
-    }
-}
-
-/// The life of a slot; returns its exit code.
-fn live(
-    setup: &Setup,
-    tier: Tier,
-    filters: &Filters,
-    ends: Ends,
-    scratch: Option<&Scratch>,
-    meters: Option<&Meters>,
-) -> i32 {
-    let Ends {
-        socket,
-        tell_ready,
-        wait_mapped,
-    } = ends;
-    let mut kept = vec![
-        socket.as_raw_fd(),
-        tell_ready.as_raw_fd(),
-        wait_mapped.as_raw_fd(),
-    ];
-    kept.extend(meters.iter().flat_map(|meters| meters.descriptors()));
-    sys::close_others(&kept);
-    let tell = |ready: &Ready| {
-        let told = serde_json::to_vec(ready).unwrap_or_default();
-        let _ = sys::write_all(tell_ready.as_fd(), &told);
-    };
-    let mut interpreters = match prepare(setup, tier, filters, &wait_mapped, scratch, meters) {
-        Ok(interpreters) => interpreters,
-        Err(error) => {
-            tell(&Err(error.to_string()));
-            return 1;
-        }
-    };
-    tell(&Ok(interpreters.python_version().to_owned()));
-    drop((tell_ready, wait_mapped));
-    let served = serve(&mut interpreters, tier, socket.as_fd(), scratch);
-    interpreters.stop();
-    i32::from(served.is_err())
-}
-
-fn prepare<'a>(
+/// What a slot is made of, in the slot.
+struct Home<'a> {
     setup: &'a Setup,
     tier: Tier,
     filters: &'a Filters,
-    wait_mapped: &OwnedFd,
-    scratch: Option<&Scratch>,
+    /// Without namespaces only, as are the ids of programs.
+    scratch: Option<&'a Scratch>,
+    user: u32,
+    group: u32,
     meters: Option<&'a Meters>,
-) -> io::Result<Interpreters<'a>> {
-    let mut byte = [0];
-    if sys::read(wait_mapped.as_fd(), &mut byte)? == 0 {
-        return Err(io::Error::other("the supervisor gave up"));
-    }
-    let mut rules = None;
-    let home = match scratch {
-        None => {
-            let binds: Vec<PathBuf> = [PathBuf::from("/usr")]
-                .into_iter()
-                .chain(setup.readable.clone())
-                .collect();
-            jail::enter_root(&binds)?;
-            PathBuf::from(jail::HOME)
-        }
-        Some(scratch) => {
-            // SAFETY: a plain call: orphans of runs become children of this slot.
-            unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-            let (user, group) = weak_ids();
-            if sys::effective_ids() != (user, group) {
-                sys::become_user(user, group)?;
-            }
-            if tier == Tier::Landlock {
-                rules = Some(landlock_rules(&setup.readable, &scratch.home())?);
-            }
-            scratch.home()
-        }
-    };
-    // After the change of ids, which would cancel it.
-    sys::die_with_parent()?;
-    // Who may look into this process, which holds the inputs of runs? With namespaces, the
-    // interpreter has to, to join them; programs may not, as they lack its capabilities. Without,
-    // nobody.
-    sys::prctl(libc::PR_SET_DUMPABLE, u64::from(tier == Tier::Namespaces))?;
-    Interpreters::start(
-        ZygoteSetup {
-            tier,
-            python: &setup.python,
-            preload: &setup.config.preload,
-            home,
-            filters,
-            landlock: rules,
-            meters,
-        },
-        &setup.config.preload_on_mention,
-    )
 }
 
-/// Makes runs until the client closes the socket, or something is wrong.
-fn serve(
-    interpreters: &mut Interpreters<'_>,
-    tier: Tier,
-    client: BorrowedFd<'_>,
-    scratch: Option<&Scratch>,
-) -> io::Result<()> {
-    let mut incoming = Vec::new();
-    while let Some(request) = next_request(client, &mut incoming)? {
-        interpreters.warm_up_for(&request.program)?;
-        let reply = match run::run(&request, interpreters, tier, client, scratch) {
-            Ok(reply) => reply,
-            Err(Lost::Abandoned) => return Ok(()),
-            Err(Lost::Broken(error)) => Err(error.to_string()),
+impl<'a> Home<'a> {
+    /// The life of a slot; returns its exit code.
+    fn live(&self, ends: Ends) -> i32 {
+        let Ends {
+            socket,
+            tell_ready,
+            leash,
+        } = ends;
+        let mut kept = [&socket, &tell_ready, &leash]
+            .map(AsRawFd::as_raw_fd)
+            .to_vec();
+        kept.extend(self.meters.iter().flat_map(|meters| meters.descriptors()));
+        sys::close_others(&kept);
+        let tell = |ready: &Ready| {
+            let told = serde_json::to_vec(ready).unwrap_or_default();
+            let _ = sys::write_all(tell_ready.as_fd(), &told);
         };
-        let broken = reply.is_err();
-        send_all(client, &wire::encode_reply(&reply))?;
-        if broken {
-            return Err(io::Error::other("the state of this slot is unknown"));
+        let mut interpreters = match self.prepare(&leash) {
+            Ok(interpreters) => interpreters,
+            Err(error) => {
+                tell(&Err(error.to_string()));
+                return 1;
+            }
+        };
+        tell(&Ok(interpreters.python_version().to_owned()));
+        drop(tell_ready);
+        let client = Client {
+            socket: socket.as_fd(),
+            leash: leash.as_fd(),
+        };
+        let served = self.serve(&mut interpreters, client);
+        interpreters.stop();
+        if client.is_orphaned() {
+            run::kill_descendants(|| watchdog::descendants(&[]));
+            self.scratch.inspect(|scratch| scratch.remove());
         }
-        interpreters.replace_dead()?;
-        if let Some(scratch) = scratch {
-            scratch.empty()?;
-        }
+        i32::from(served.is_err())
     }
-    Ok(())
+
+    fn prepare(&self, leash: &OwnedFd) -> io::Result<Interpreters<'a>> {
+        let Self { setup, tier, .. } = self;
+        let mut byte = [0];
+        if sys::read(leash.as_fd(), &mut byte)? == 0 {
+            return Err(io::Error::other("the supervisor gave up"));
+        }
+        let mut rules = None;
+        let home = match self.scratch {
+            None => {
+                let binds: Vec<PathBuf> = [PathBuf::from("/usr")]
+                    .into_iter()
+                    .chain(setup.readable.clone())
+                    .collect();
+                jail::enter_root(&binds)?;
+                // After the change of ids, which would cancel it. All others end with this pid 1.
+                sys::die_with_parent()?;
+                PathBuf::from(jail::HOME)
+            }
+            Some(scratch) => {
+                // Orphans of runs become children of this slot, which ends them with itself when the
+                // supervisor is gone.
+                sys::adopt_orphans();
+                if sys::effective_ids() != (self.user, self.group) {
+                    sys::become_user(self.user, self.group)?;
+                }
+                if *tier == Tier::Landlock {
+                    rules = Some(landlock_rules(&setup.readable, &scratch.home())?);
+                }
+                scratch.home()
+            }
+        };
+        // Who may look into this process, which holds the inputs of runs? With namespaces, the
+        // interpreter has to, to join them; programs may not, as they lack its capabilities. Without,
+        // nobody.
+        sys::prctl(libc::PR_SET_DUMPABLE, u64::from(*tier == Tier::Namespaces))?;
+        Interpreters::start(
+            ZygoteSetup {
+                tier: *tier,
+                python: &setup.python,
+                preload: &setup.config.preload,
+                home,
+                filters: self.filters,
+                landlock: rules,
+                meters: self.meters,
+            },
+            &setup.config.preload_on_mention,
+        )
+    }
+
+    /// Makes runs until the client closes the socket, the supervisor ends, or something is wrong.
+    fn serve(&self, interpreters: &mut Interpreters<'_>, client: Client<'_>) -> io::Result<()> {
+        let mut incoming = Vec::new();
+        while let Some(request) = next_request(client, &mut incoming)? {
+            interpreters.warm_up_for(&request.program)?;
+            let reply = match run::run(&request, interpreters, self.tier, client, self.scratch) {
+                Ok(reply) => reply,
+                Err(Lost::Abandoned) => return Ok(()),
+                Err(Lost::Broken(error)) => Err(error.to_string()),
+            };
+            let broken = reply.is_err();
+            send_all(client.socket, &wire::encode_reply(&reply))?;
+            if broken {
+                return Err(io::Error::other("the state of this slot is unknown"));
+            }
+            interpreters.replace_dead()?;
+            if let Some(scratch) = self.scratch {
+                scratch.empty()?;
+            }
+        }
+        Ok(())
+    }
 }
 
-fn next_request(client: BorrowedFd<'_>, incoming: &mut Vec<u8>) -> io::Result<Option<Request>> {
+fn next_request(client: Client<'_>, incoming: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         match Request::decode(incoming) {
@@ -273,7 +285,11 @@ fn next_request(client: BorrowedFd<'_>, incoming: &mut Vec<u8>) -> io::Result<Op
             Ok(None) => {}
             Err(_) => return Err(io::Error::other("malformed request")),
         }
-        match sys::read(client, &mut buffer) {
+        client.wait()?;
+        if client.is_orphaned() {
+            return Ok(None);
+        }
+        match sys::read(client.socket, &mut buffer) {
             Ok(0) => return Ok(None),
             Ok(n) => incoming.extend_from_slice(&buffer[..n]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

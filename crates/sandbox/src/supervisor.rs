@@ -13,8 +13,9 @@ use crate::{
     Enforced, Tier, TierChoice,
     filter::{self, Filters},
     groups::Groups,
+    run, scratch,
     slot::{Ready, Setup, Slot},
-    sys,
+    sys, watchdog,
     wire::{Event, Failure},
 };
 
@@ -42,6 +43,8 @@ fn supervise(setup: &Setup, control: BorrowedFd<'_>) -> io::Result<()> {
         return Ok(());
     }
     sys::close_others(&[]);
+    sys::adopt_orphans();
+    scratch::remove_abandoned(&setup.config.scratch);
     let groups = Groups::find();
     let (tier, filters, first) = match first_slot(setup, &groups) {
         Ok(found) => found,
@@ -219,13 +222,13 @@ impl Supervisor<'_> {
                         )?;
                         return Err(io::Error::other("no slot can be started any more"));
                     }
-                    drop(place);
+                    self.end(place.slot);
                     return self.start(index);
                 }
             }
         }
         if ended {
-            place.slot.collect();
+            self.end(place.slot);
             return self.start(index);
         }
         self.slots[index] = Some(place);
@@ -237,18 +240,29 @@ impl Supervisor<'_> {
     fn stop(&mut self) -> io::Result<()> {
         const GRACE: Duration = Duration::from_millis(500);
         let deadline = Instant::now() + GRACE;
-        for place in self.slots.iter_mut().filter_map(Option::take) {
-            let Place { mut slot, .. } = place;
+        for index in 0..self.slots.len() {
+            let Some(Place { mut slot, .. }) = self.slots[index].take() else {
+                continue;
+            };
             drop(slot.socket.take());
             let left = deadline.saturating_duration_since(Instant::now());
             let mut fds = [sys::interest(&slot.pidfd, libc::POLLIN)];
             sys::poll(&mut fds, Some(left))?;
-            match fds[0].revents {
-                0 => drop(slot),
-                _ => slot.collect(),
-            }
+            self.end(slot);
         }
         Ok(())
+    }
+
+    /// Ends a slot with all that is left of its runs, and then takes its folders away.
+    fn end(&self, mut slot: Slot) {
+        slot.end();
+        let known: Vec<_> = self
+            .slots
+            .iter()
+            .flatten()
+            .map(|place| place.slot.pid())
+            .collect();
+        run::kill_descendants(|| watchdog::descendants_but_below(&known));
     }
 }
 

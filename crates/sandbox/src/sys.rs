@@ -281,6 +281,29 @@ pub(crate) fn wait_collecting_all(pid: pid_t) {
     }
 }
 
+/// Makes this process the parent of its descendants whose parents end.
+pub(crate) fn adopt_orphans() {
+    // SAFETY: a plain call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// The work of a pid 1 that has no other. Orphans are waited for, not ignored, so that their CPU time
+/// is in this process's account.
+pub(crate) fn collect_orphans_forever() -> ! {
+    // SAFETY: the set is initialised before it is used, and outlives the calls.
+    unsafe {
+        let mut ended: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut ended);
+        libc::sigaddset(&raw mut ended, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const ended, ptr::null_mut());
+        let mut signal = 0;
+        loop {
+            reap_orphans();
+            libc::sigwait(&raw const ended, &raw mut signal);
+        }
+    }
+}
+
 /// Takes note of ended children without waiting.
 pub(crate) fn reap_orphans() {
     let mut status = 0;

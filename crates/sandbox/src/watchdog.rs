@@ -17,6 +17,13 @@ pub(crate) struct Usage {
 
 /// The living descendants of this process, except `excluded`.
 pub(crate) fn descendants(excluded: &[pid_t]) -> Vec<pid_t> {
+    let mut found = descendants_but_below(&[]);
+    found.retain(|pid| !excluded.contains(pid));
+    found
+}
+
+/// As [`descendants`], without those of `excluded` too.
+pub(crate) fn descendants_but_below(excluded: &[pid_t]) -> Vec<pid_t> {
     let mut children: HashMap<pid_t, Vec<pid_t>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry
@@ -34,10 +41,15 @@ pub(crate) fn descendants(excluded: &[pid_t]) -> Vec<pid_t> {
     let mut found = vec![own];
     let mut at = 0;
     while let Some(pid) = found.get(at) {
-        found.extend(children.get(pid).into_iter().flatten());
+        let below = children.get(pid).into_iter().flatten();
+        let below: Vec<pid_t> = below
+            .copied()
+            .filter(|pid| !excluded.contains(pid))
+            .collect();
+        found.extend(below);
         at += 1;
     }
-    found.retain(|pid| *pid != own && !excluded.contains(pid));
+    found.remove(0);
     found
 }
 

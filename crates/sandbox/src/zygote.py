@@ -166,10 +166,11 @@ def start_run(walls, harnesses, message, fds, progress):
         limits = [
             (resource.RLIMIT_CPU, (cpu, cpu + 1)),
             (resource.RLIMIT_FSIZE, (disk, disk)),
-            (resource.RLIMIT_NPROC, (processes, processes)),
             (resource.RLIMIT_CORE, (0, 0)),
             (resource.RLIMIT_NOFILE, (files, files)),
         ]
+        if processes:
+            limits.append((resource.RLIMIT_NPROC, (processes, processes)))
         if memory:
             limits.append((resource.RLIMIT_AS, (memory, memory)))
         walls.lock_in(limits, namespaces)

@@ -216,15 +216,19 @@ impl Zygote {
         self.socket.as_fd()
     }
 
-    /// Asks for a child that runs `task`.
-    pub(crate) fn send(&self, task: &Task, fds: &RunFds<'_>) -> io::Result<()> {
+    /// Asks for a child that runs `task`, whose user may have so many processes.
+    pub(crate) fn send(
+        &self,
+        task: &Task,
+        most_processes: Option<u64>,
+        fds: &RunFds<'_>,
+    ) -> io::Result<()> {
         let Limits {
             cpu,
             memory,
             address_space,
             disk,
             files,
-            processes,
             ..
         } = task.limits;
         // 0 stands for none.
@@ -238,7 +242,7 @@ impl Zygote {
         let cpu_seconds = u32::try_from(cpu.as_secs() + 1).unwrap_or(u32::MAX);
         let mut message = vec![kind];
         message.extend(cpu_seconds.to_le_bytes());
-        let processes = u64::from(processes) + HOUSEKEEPING_PROCESSES;
+        let processes = most_processes.unwrap_or(0);
         let limits = [address_space, disk, u64::from(files), processes];
         let parts = [
             &task.source,
@@ -306,9 +310,6 @@ impl Zygote {
         sys::wait(self.pid);
     }
 }
-
-/// Slot, zygote and the run's pid 1 are counted with the programs of a run.
-const HOUSEKEEPING_PROCESSES: u64 = 3;
 
 fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CString>> {
     #[derive(Serialize)]

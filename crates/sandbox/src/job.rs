@@ -16,8 +16,9 @@ pub struct Job {
     /// The program's standard input; it may leave it unread. A build has none.
     pub stdin: Vec<u8>,
     /// Variables of program and build besides the few that every run has, or in their place. The
-    /// interpreter of a script is warm: where a name begins with `PYTHON` or `LD_`, a cold one is
-    /// started instead, so that the variable means what it always does.
+    /// interpreter of a script is warm: where a name begins with `PYTHON`, `LD_`, `MALLOC_` or
+    /// `GLIBC_TUNABLES`, a cold one is started instead, so that the variable means what it always
+    /// does.
     pub env: Vec<(String, String)>,
     /// Written below the working folder before anything runs. They count against no disk limit.
     pub files: Vec<InputFile>,

@@ -1,5 +1,6 @@
 //! The languages that programs may be written in, by the names that people and protocols use.
 
+mod discover;
 mod find;
 mod toolchain;
 

@@ -10,7 +10,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::etude::{etude, stderr};
+use crate::{
+    etude::{etude, stderr, wait_until},
+    processes::{assert_all_end, descendants, signal},
+};
 
 fn run(folder: &Path, file: &str, source: &[u8], more: &[&str]) -> Output {
     let path = folder.join(file);
@@ -196,6 +199,30 @@ fn compiled_programs_tell_how_their_build_went() {
         "etude: the program was not run: its build ended with exit code 1"
     );
     assert!(said.contains("undeclared"), "{said}");
+}
+
+#[test]
+fn interrupted_it_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("a.py");
+    let source = "import os, time\nos.fork()\nprint('up', flush=True)\ntime.sleep(600)";
+    fs::write(&program, source).unwrap();
+    let arguments = [
+        "sandbox",
+        "run",
+        "--timeout",
+        "600",
+        program.to_str().unwrap(),
+    ];
+    let child = etude(folder.path(), arguments).spawn().unwrap();
+    // Supervisor, slot, interpreter, the run's first process, the program and its child.
+    wait_until("the program runs", || descendants(child.id()).len() >= 6);
+    let below = descendants(child.id());
+    signal("INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "etude: stopped\n");
+    assert_all_end(&below);
 }
 
 #[test]

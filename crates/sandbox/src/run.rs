@@ -177,8 +177,9 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
     // Descendants may have outlived the main process.
     if last {
         place.kill_all();
-    } else {
-        kill_descendants(|| place.processes());
+    } else if !kill_descendants(|| place.processes()) {
+        let detail = "what a build left running could not be ended";
+        return Err(Lost::Broken(io::Error::other(detail)));
     }
     let ended = ended?;
     drain_to_end(&mut run)?;
@@ -246,7 +247,9 @@ impl Place<'_> {
     fn kill_all(&self) {
         match self.namespaces {
             Some(namespaces) => namespaces.kill(),
-            None => kill_descendants(|| self.processes()),
+            None => {
+                kill_descendants(|| self.processes());
+            }
         }
     }
 }
@@ -435,12 +438,13 @@ impl Run<'_> {
 }
 
 /// Without namespaces: until none is left, as each may start another before its turn comes.
-pub(crate) fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) {
+/// False when some are left all the same.
+pub(crate) fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) -> bool {
     const ROUNDS: usize = 200;
     for _ in 0..ROUNDS {
         let processes = processes();
         if processes.is_empty() {
-            return;
+            return true;
         }
         for pid in processes {
             // SAFETY: a plain call; the pid is that of a living or unreaped descendant.
@@ -449,6 +453,7 @@ pub(crate) fn kill_descendants(processes: impl Fn() -> Vec<libc::pid_t>) {
         sys::reap_orphans();
         std::thread::sleep(Duration::from_millis(1));
     }
+    false
 }
 
 /// All writers are dead, so what the pipes still hold is the end of the streams.

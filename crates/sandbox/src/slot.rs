@@ -280,6 +280,8 @@ fn next_request(client: Client<'_>, incoming: &mut Vec<u8>) -> io::Result<Option
         match Request::decode(incoming) {
             Ok(Some((request, length))) => {
                 incoming.drain(..length);
+                // A large job's room is not kept for the small ones that follow.
+                incoming.shrink_to(64 << 10);
                 return Ok(Some(request));
             }
             Ok(None) => {}

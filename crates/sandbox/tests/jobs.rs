@@ -318,6 +318,31 @@ async fn what_a_build_leaves_running_is_gone_when_the_program_starts() {
 }
 
 #[tokio::test]
+async fn a_fork_bomb_that_a_build_leaves_is_gone_when_the_program_starts() {
+    let bomb = "
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        try: os.fork()
+        except OSError: time.sleep(0.001)
+time.sleep(0.2)";
+    for sandbox in sandboxes() {
+        let build = Build {
+            argv: ["/usr/bin/python3", "-c", bomb].map(str::to_owned).to_vec(),
+            limits: Limits::SMALL,
+        };
+        // As many processes as the program may have, if none of the bomb's are left.
+        let many = "for i in $(seq 40); do sleep 0.3 & done; wait; echo done";
+        let outcome = run(&sandbox, shell(many).with_build(build)).await;
+        let built = outcome.build.as_ref().unwrap();
+        assert_eq!(built.status, Status::Ok, "{}", built.stderr.text());
+        assert_eq!(outcome.stdout.text(), "done\n", "{}", outcome.stderr.text());
+        assert_eq!(outcome.stderr.text(), "");
+    }
+}
+
+#[tokio::test]
 async fn scripts_are_bytes() {
     for sandbox in sandboxes() {
         let latin = &b"# coding: latin-1\nprint(len('\xff'))"[..];

@@ -2,6 +2,7 @@
 
 mod extract;
 mod normal_form;
+mod observe;
 pub mod patch;
 mod path;
 

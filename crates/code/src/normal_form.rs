@@ -3,14 +3,17 @@
 //! The form is the token stream without comments, blank lines, spacing and the choice of quotes. No
 //! name is changed. Wherever Ruff's lexer and Python's could disagree about what the dropped text
 //! means (tabs, form feeds, carriage returns, line continuations, unparsable text), the form is the
-//! exact text instead, so equal forms never stand for different programs.
+//! exact text instead, so equal forms never stand for different programs. So it is for programs that
+//! could read their own layout, such as line numbers out of a traceback.
 
 use ruff_python_ast::token::{Token, TokenKind, Tokens};
 use ruff_python_parser::parse_module;
 use ruff_text_size::{Ranged, TextRange};
 
-/// A program up to layout. Line numbers, which a program can read from its own traceback, are
-/// layout.
+use crate::observe::Observer;
+
+/// A program up to layout. Programs of one form do the same; that the lines in their uncaught
+/// exceptions have other numbers is seen only from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NormalForm {
     /// BLAKE3 of the form.
@@ -26,10 +29,17 @@ pub fn normal_form(source: &str) -> NormalForm {
             digest: digest(b"tokens", &bytes),
             normalised: true,
         },
-        None => NormalForm {
-            digest: digest(b"text", source.as_bytes()),
+        None => NormalForm::exact(source.as_bytes()),
+    }
+}
+
+impl NormalForm {
+    /// The form of a program in another language, or of one that is not text: its exact bytes.
+    pub fn exact(source: &[u8]) -> Self {
+        Self {
+            digest: digest(b"text", source),
             normalised: false,
-        },
+        }
     }
 }
 
@@ -103,12 +113,14 @@ fn canonical(source: &str, tokens: &Tokens) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(source.len());
     let mut end_of_last = 0;
     let mut interpolated: Vec<Token> = Vec::new();
+    let mut observer = Observer::default();
     for token in tokens {
         let (start, end) = (usize::from(token.start()), usize::from(token.end()));
         if source.get(end_of_last..start)?.contains('\\') {
             return None;
         }
         end_of_last = end_of_last.max(end);
+        observer.see(token.kind(), &source[token.range()]);
         match token.kind() {
             TokenKind::FStringStart | TokenKind::TStringStart => interpolated.push(*token),
             TokenKind::FStringEnd | TokenKind::TStringEnd => {
@@ -129,7 +141,7 @@ fn canonical(source: &str, tokens: &Tokens) -> Option<Vec<u8>> {
             _ => push(&mut bytes, b't', &source[token.range()]),
         }
     }
-    interpolated.is_empty().then_some(bytes)
+    (interpolated.is_empty() && !observer.could_read_layout()).then_some(bytes)
 }
 
 /// Only strings that read the same between any quotes lose them.
@@ -219,6 +231,71 @@ mod tests {
         ] {
             assert!(!normal_form(source).normalised, "{source:?}");
             different(source, &format!("{source} "));
+        }
+    }
+
+    #[test]
+    fn what_could_read_its_own_layout_stands_for_itself() {
+        for source in [
+            "import sys\nx = sys._getframe().f_lineno\n",
+            "try:\n    y\nexcept NameError as e:\n    x = e.__traceback__.tb_lineno\n",
+            "import traceback\n",
+            "import inspect\n",
+            "x = f.__code__.co_firstlineno\n",
+            "x = getattr(f, '__co' + 'de__')\n",
+            "x = '{0.__code__}'.format(f)\n",
+            "x = '{0.\\x5f_code__}'.format(f)\n",
+            "x = f'{f.__code__}'\n",
+            "x = eval('1')\n",
+            "x = open(__file__).read()\n",
+            "x = open('main.py').read()\n",
+            "r = open\n",
+            "x = globals()\n",
+            "class A(metaclass=B):\n    pass\n",
+            "x = ｅval('1')\n",
+        ] {
+            assert!(!normal_form(source).normalised, "{source:?}");
+            different(source, &format!("# first\n{source}"));
+        }
+        for source in [
+            "data = open(0).read().split()\n",
+            "x = '{:.2f}'.format(y)\n",
+            "x = 'open the code in the system_a'\n",
+            "if __name__ == '__main__':\n    main()\n",
+            "class A:\n    def __init__(self):\n        self.f_x = 1\n",
+        ] {
+            assert!(normal_form(source).normalised, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_never_merged() {
+        different(
+            "def f(v_0):\n    return v_0\n",
+            "def f(v_1):\n    return v_1\n",
+        );
+        different(
+            "def f(v_0):\n    x = 1\n    return v_0\n",
+            "def f(v_0):\n    v_0 = 1\n    return v_0\n",
+        );
+        different(
+            "def f():\n    global x\n    x = 1\n",
+            "def f():\n    global y\n    y = 1\n",
+        );
+        different(
+            "def f():\n    x = 1\n    return locals()\n",
+            "def f():\n    y = 1\n    return locals()\n",
+        );
+        different("x = 1\ny = [x for x in z]\n", "x = 1\ny = [w for w in z]\n");
+    }
+
+    #[test]
+    fn the_longest_sums_have_a_form() {
+        for terms in [10_000, 100_000] {
+            let sum = vec!["1"; terms].join("+");
+            normal_form(&sum);
+            normal_form(&sum.replace('+', " + "));
+            normal_form(&format!("{}1", "-".repeat(terms)));
         }
     }
 

@@ -15,7 +15,8 @@ pub struct Verdict {
     /// One per test, in the order of the tests.
     pub cases: Vec<CaseResult>,
     pub status: VerdictStatus,
-    /// The first error, as the program's author would see it; bounded in length.
+    /// The first error, as the program's author would see it; bounded in length. A line number in it
+    /// is that of the text which was executed: of a cached verdict, it may differ in layout.
     pub message: Option<String>,
     pub key: CacheKey,
     /// Not executed for this request: taken from the cache, or from a run that was under way.

@@ -1,0 +1,173 @@
+//! Whether a Python program could read its own layout: its lines, columns, comments or text.
+//!
+//! Names are looked at, not uses, so the answer "no" can be relied on and "yes" may be wrong. What
+//! a program reads of itself it reads through frames, tracebacks, code objects, modules that report
+//! on those, its own file, or names that it puts together at run time; each of these ways begins
+//! with a name of the list below.
+
+use ruff_python_ast::token::TokenKind;
+
+/// Looks at one token after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Observer {
+    last_was_open: u8,
+    formats: bool,
+    /// A string with a field and with an attribute's underscore, or one that is spelled in escapes.
+    reaching_string: bool,
+    found: bool,
+}
+
+/// In the order of the alphabet.
+const NAMES: [&str; 103] = [
+    "Formatter",
+    "__aexit__",
+    "__annotate__",
+    "__build_class__",
+    "__builtins__",
+    "__code__",
+    "__dict__",
+    "__dir__",
+    "__exit__",
+    "__file__",
+    "__firstlineno__",
+    "__getattribute__",
+    "__import__",
+    "__loader__",
+    "__prepare__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__spec__",
+    "__subclasses__",
+    "__traceback__",
+    "_current_frames",
+    "_getframe",
+    "_getframemodulename",
+    "ag_code",
+    "ag_frame",
+    "argv",
+    "asyncio",
+    "attrgetter",
+    "bdb",
+    "builtins",
+    "cProfile",
+    "code",
+    "codeop",
+    "compile",
+    "compileall",
+    "concurrent",
+    "copyreg",
+    "cr_code",
+    "cr_frame",
+    "cr_origin",
+    "ctypes",
+    "currentframe",
+    "dir",
+    "dis",
+    "doctest",
+    "eval",
+    "exc_info",
+    "excepthook",
+    "exec",
+    "f_code",
+    "f_lineno",
+    "faulthandler",
+    "fileinput",
+    "format_map",
+    "gc",
+    "getattr",
+    "gi_code",
+    "gi_frame",
+    "glob",
+    "globals",
+    "help",
+    "importlib",
+    "inspect",
+    "last_exc",
+    "last_traceback",
+    "linecache",
+    "listdir",
+    "locals",
+    "logging",
+    "marshal",
+    "metaclass",
+    "methodcaller",
+    "modules",
+    "monitoring",
+    "multiprocessing",
+    "orig_argv",
+    "pathlib",
+    "pdb",
+    "pickle",
+    "pkgutil",
+    "popen",
+    "profile",
+    "pstats",
+    "pyclbr",
+    "pydoc",
+    "runpy",
+    "scandir",
+    "setprofile",
+    "settrace",
+    "signal",
+    "subprocess",
+    "symtable",
+    "system",
+    "tb_frame",
+    "tb_lineno",
+    "tokenize",
+    "trace",
+    "traceback",
+    "tracemalloc",
+    "unittest",
+    "vars",
+    "walk",
+    "warnings",
+];
+
+impl Observer {
+    pub(crate) fn see(&mut self, kind: TokenKind, text: &str) {
+        // `open(0)` is standard input.
+        self.found |= match (self.last_was_open, kind, text) {
+            (0, ..) | (1, TokenKind::Lpar, _) | (2, _, "0") => false,
+            _ => true,
+        };
+        self.last_was_open = match self.last_was_open {
+            1 => 2,
+            _ => 0,
+        };
+        match kind {
+            TokenKind::Name if text == "open" => self.last_was_open = 1,
+            TokenKind::Name => {
+                self.formats |= text == "format";
+                self.found |= watched(text) || !text.is_ascii();
+            }
+            TokenKind::String | TokenKind::FStringMiddle | TokenKind::TStringMiddle => {
+                self.reaching_string |= text.contains('{') && text.contains('_');
+                self.reaching_string |= ["\\x", "\\u", "\\U", "\\N", "\\1"]
+                    .iter()
+                    .any(|escape| text.contains(escape));
+                let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                self.found |= words.any(|word| word.contains('_') && watched(word));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn could_read_layout(&self) -> bool {
+        self.found || self.last_was_open > 0 || self.formats && self.reaching_string
+    }
+}
+
+fn watched(name: &str) -> bool {
+    NAMES.binary_search(&name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NAMES;
+
+    #[test]
+    fn names_are_in_order() {
+        assert!(NAMES.is_sorted());
+    }
+}

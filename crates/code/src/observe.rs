@@ -127,10 +127,10 @@ const NAMES: [&str; 103] = [
 impl Observer {
     pub(crate) fn see(&mut self, kind: TokenKind, text: &str) {
         // `open(0)` is standard input.
-        self.found |= match (self.last_was_open, kind, text) {
-            (0, ..) | (1, TokenKind::Lpar, _) | (2, _, "0") => false,
-            _ => true,
-        };
+        self.found |= !matches!(
+            (self.last_was_open, kind, text),
+            (0, ..) | (1, TokenKind::Lpar, _) | (2, _, "0")
+        );
         self.last_was_open = match self.last_was_open {
             1 => 2,
             _ => 0,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Rejection,
     lines::{self, Ending, Line, Splice},
+    reject::quoted,
 };
 use crate::RelativePath;
 
@@ -28,7 +29,9 @@ pub(super) fn parse(text: &[u8]) -> Result<Option<Vec<LineEdit>>, Rejection> {
     if !matches!(text.first(), Some(b'[' | b'{')) {
         return Ok(None);
     }
-    let schema = |detail: String| Rejection::Schema { detail };
+    let schema = |detail: String| Rejection::Schema {
+        detail: quoted(detail.as_bytes()),
+    };
     let mut value: serde_json::Value =
         serde_json::from_slice(text).map_err(|error| schema(error.to_string()))?;
     for name in ["patch", "edits"] {

@@ -193,7 +193,9 @@ impl Section {
             (Some(old), Some(new)) => {
                 let Some(name) = common_name(old, new) else {
                     return self.syntax(&format!(
-                        "the old file {old:?} and the new file {new:?} differ; one section changes one file"
+                        "the old file {:?} and the new file {:?} differ; one section changes one file",
+                        quoted(old.as_bytes()),
+                        quoted(new.as_bytes())
                     ));
                 };
                 let path = target::path(name)?;
@@ -315,7 +317,7 @@ fn closing_quote(text: &str) -> Option<usize> {
 fn unquoted(text: &str, line: usize) -> Result<String, Rejection> {
     let fault = || Rejection::Syntax {
         line,
-        detail: format!("the quoted name {text} cannot be read"),
+        detail: format!("the quoted name {} cannot be read", quoted(text.as_bytes())),
     };
     let Some(inside) = text.strip_prefix('"') else {
         return Ok(text.to_owned());

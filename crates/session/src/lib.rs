@@ -3,12 +3,14 @@
 //! A [`Backend`] starts [`Session`]s. A session is a folder, the work tree, in which commands run one
 //! after the other and keep what they change; it can be read, written, patched, put aside as a
 //! snapshot and brought back. What a command did is a [`CommandOutcome`]; what the machinery failed
-//! to do is a [`SessionError`], and never the command's fault.
+//! to do is a [`SessionError`], and never the command's fault. What sessions hold is written down as
+//! [`lease`]s, so that nothing outlives the program that started them for long.
 
 mod backend;
 mod command;
 mod error;
 mod image;
+pub mod lease;
 
 pub use backend::{Backend, Session, SnapshotId};
 pub use command::{Command, CommandOutcome};

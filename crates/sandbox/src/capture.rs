@@ -6,16 +6,17 @@ use crate::Captured;
 
 /// Collects a stream in bounded memory.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     half: usize,
-    pub(crate) total: u64,
+    /// Bytes seen so far, kept or not.
+    pub total: u64,
 }
 
 impl Capture {
     /// Keeps `keep` bytes: the first half and the last half.
-    pub(crate) fn new(keep: usize) -> Self {
+    pub fn new(keep: usize) -> Self {
         Self {
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -24,7 +25,7 @@ impl Capture {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = (self.half - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -35,7 +36,7 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    pub(crate) fn finish(self) -> Captured {
+    pub fn finish(self) -> Captured {
         let tail = Vec::from(self.tail);
         let truncated = self.total > (self.head.len() + tail.len()) as u64;
         Captured {

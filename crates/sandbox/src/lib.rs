@@ -53,6 +53,7 @@ mod jail;
 mod python;
 mod sys;
 
+pub use capture::Capture;
 pub use check::{MAX_FETCHED_FILES, MAX_FILES};
 pub use config::{Config, Tier, TierChoice};
 pub use enforced::{Enforced, Mechanism};

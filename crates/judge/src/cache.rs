@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use sandbox::{Limits, Tier};
+use sandbox::{Language, Limits, Tier};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use crate::{Tests, Verdict};
+use crate::{Submission, Tests, Verdict};
 
 /// BLAKE3 of everything that a verdict depends on: the program's normal form, the tests, the
 /// limits, the interpreter and the sandbox's tier.
@@ -19,18 +19,22 @@ pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
     pub(crate) fn new(
-        program: &str,
+        submission: &Submission,
         tests: &Tests,
         limits: &Limits,
-        python: &str,
+        version: &str,
         tier: Tier,
     ) -> Self {
-        let form = code::normal_form(program);
+        let form = match submission.language {
+            Language::Python => code::normal_form(&submission.source).digest,
+            _ => *blake3::hash(submission.source.as_bytes()).as_bytes(),
+        };
+        let language = submission.language;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(b"etude verdict 1\0");
-        hasher.update(&form.digest);
+        hasher.update(b"etude verdict 2\0");
+        hasher.update(&form);
         hasher.update(&tests.digest());
-        hasher.update(format!("{limits:?}\0{python}\0{tier:?}").as_bytes());
+        hasher.update(format!("{language}\0{limits:?}\0{version}\0{tier:?}").as_bytes());
         Self(*hasher.finalize().as_bytes())
     }
 

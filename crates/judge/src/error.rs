@@ -1,6 +1,6 @@
 //! Why there is no verdict.
 
-use sandbox::SandboxError;
+use sandbox::{Language, SandboxError};
 
 /// The machinery failed; says nothing about the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,4 +10,9 @@ pub enum JudgeError {
     /// The run ended well but its records cannot have come from the harness as shipped.
     #[error("the judge's harness failed in the jail: {detail}")]
     Harness { detail: String },
+    /// Tests that call functions or run after the program need a program in Python.
+    #[error(
+        "these tests run Python programs, not {language}; give stdio tests or a script instead"
+    )]
+    NotPython { language: Language },
 }

@@ -5,7 +5,7 @@ use sandbox::Status;
 
 use crate::{
     Judge, JudgeError, Value,
-    harness::{self, Call, Report},
+    harness::{self, Call, Record, Report},
 };
 
 /// One program and the calls whose results are wanted.
@@ -49,6 +49,7 @@ impl Judge {
                 .map(|evaluation| Call {
                     source: &evaluation.source,
                     entry: &evaluation.entry,
+                    in_solution: false,
                     args: evaluation.args.iter().map(Vec::as_slice).collect(),
                 })
                 .collect();
@@ -84,7 +85,11 @@ fn collect(batch: &[Evaluation], report: Report, reason: &str) -> Vec<Results> {
             let calls = programs.next().unwrap_or_default();
             let mut calls = calls.into_iter();
             (0..one.args.len())
-                .map(|at| calls.next().flatten().unwrap_or_else(|| missing(at)))
+                .map(|at| match calls.next().flatten() {
+                    Some(Record::Value(value)) => Ok(value),
+                    Some(Record::Error(message)) => Err(message),
+                    Some(Record::Done) | None => missing(at),
+                })
                 .collect()
         })
         .collect()

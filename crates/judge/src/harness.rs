@@ -7,14 +7,31 @@ use serde::Serialize;
 
 use crate::Value;
 
-/// The trusted module that runs in the jail.
-pub(crate) static SOURCE: LazyLock<Arc<str>> = LazyLock::new(|| include_str!("harness.py").into());
+/// The trusted module that calls functions in the jail.
+pub(crate) static CALLS: LazyLock<Arc<str>> = LazyLock::new(|| {
+    concat!(
+        include_str!("harness/values.py"),
+        include_str!("harness/calls.py")
+    )
+    .into()
+});
+
+/// The trusted module that runs the statements of tests in the jail.
+pub(crate) static STATEMENTS: LazyLock<Arc<str>> = LazyLock::new(|| {
+    concat!(
+        include_str!("harness/values.py"),
+        include_str!("harness/statements.py")
+    )
+    .into()
+});
 
 /// One program and the arguments of its calls. Expected values have no place here.
 #[derive(Serialize)]
 pub(crate) struct Call<'a> {
     pub(crate) source: &'a str,
     pub(crate) entry: &'a str,
+    /// The function may also be a method of a class `Solution`.
+    pub(crate) in_solution: bool,
     pub(crate) args: Vec<&'a [Value]>,
 }
 
@@ -22,11 +39,20 @@ pub(crate) struct Call<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Per program and call; `None` where no record arrived.
-    pub(crate) programs: Vec<Vec<Option<Result<Value, String>>>>,
+    pub(crate) programs: Vec<Vec<Option<Record>>>,
     /// The harness came to its end.
     pub(crate) finished: bool,
     /// Something else than the harness wrote to the channel.
     pub(crate) tampered: bool,
+}
+
+/// What became of one call, expression or statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record {
+    Value(Value),
+    /// A statement came to its end.
+    Done,
+    Error(String),
 }
 
 /// The payload of a run. `cpu_seconds` is the limit of each program.
@@ -47,12 +73,11 @@ pub(crate) fn payload(
 
 /// Reads the records of a run. Every record names its program and call; one that is malformed, out
 /// of range or repeated cannot have come from the harness.
-pub(crate) fn read(bytes: &[u8], calls: &[Call<'_>]) -> Report {
+///
+/// `calls` are the number of calls of each program.
+pub(crate) fn read(bytes: &[u8], calls: &[usize]) -> Report {
     let mut report = Report {
-        programs: calls
-            .iter()
-            .map(|call| vec![None; call.args.len()])
-            .collect(),
+        programs: calls.iter().map(|&calls| vec![None; calls]).collect(),
         ..Report::default()
     };
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -80,8 +105,9 @@ fn read_record(line: &[u8], report: &mut Report) -> Option<()> {
         return None;
     }
     *slot = Some(match kind.as_str() {
-        "value" => Ok(Value::try_from(content).ok()?),
-        "error" => Err(content.as_str()?.to_owned()),
+        "value" => Record::Value(Value::try_from(content).ok()?),
+        "done" if content.is_null() => Record::Done,
+        "error" => Record::Error(content.as_str()?.to_owned()),
         _ => return None,
     });
     Some(())
@@ -112,33 +138,28 @@ pub(crate) fn reason(outcome: &RunOutcome, report: &Report) -> String {
 mod tests {
     use super::*;
 
-    fn call() -> Call<'static> {
-        Call {
-            source: "",
-            entry: "f",
-            args: vec![&[], &[]],
-        }
-    }
-
     #[test]
     fn records_fill_their_places() {
         let report = read(
             b"[0,1,\"value\",[1]]\n[0,0,\"error\",\"no\"]\n[\"finished\"]\n",
-            &[call()],
+            &[2],
         );
         assert!(report.finished && !report.tampered);
         let expected = vec![
-            Some(Err("no".into())),
-            Some(Ok(Value::List(vec![Value::Int(1)]))),
+            Some(Record::Error("no".into())),
+            Some(Record::Value(Value::List(vec![Value::Int(1)]))),
         ];
         assert_eq!(report.programs, [expected]);
     }
 
     #[test]
     fn a_record_cut_short_is_missing() {
-        let report = read(b"[0,0,\"value\",1]\n[0,1,\"val", &[call()]);
+        let report = read(b"[0,0,\"value\",1]\n[0,1,\"val", &[2]);
         assert!(!report.finished && !report.tampered);
-        assert_eq!(report.programs, [vec![Some(Ok(Value::Int(1))), None]]);
+        assert_eq!(
+            report.programs,
+            [vec![Some(Record::Value(Value::Int(1))), None]]
+        );
     }
 
     #[test]
@@ -149,12 +170,13 @@ mod tests {
             b"[0,0,\"value\",1]\n[0,0,\"value\",1]\n",
             b"[0,0,\"value\",{\"odd\":1}]\n",
             b"[0,0,\"passed\",1]\n",
+            b"[0,0,\"done\",1]\n",
             b"\n",
             b"\xff\n",
             b"[\"finished\"]\n[0,0,\"value\",1]\n",
         ] {
             assert!(
-                read(bytes, &[call()]).tampered,
+                read(bytes, &[2]).tampered,
                 "{}",
                 String::from_utf8_lossy(bytes)
             );

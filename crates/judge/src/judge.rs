@@ -8,23 +8,32 @@ use std::{
     time::Duration,
 };
 
-use futures::future::try_join_all;
-use sandbox::{Job, Limits, RunOutcome, Sandbox, Status};
+use sandbox::{Job, Language, Limits, RunOutcome, Sandbox, Status, Toolchains};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CacheKey, CaseResult, JudgeError, Tests, Value, Verdict, VerdictStatus, VerdictStore,
+    CacheKey, CaseResult, JudgeError, Submission, Tests, Verdict, VerdictStatus, VerdictStore,
     cache::Cache,
-    compare::outputs_match,
     harness::{self, Call, Report},
-    tests::{FunctionCase, Kind, StdioCase},
     verdict::Reuse,
 };
+
+/// A program that used this share of its wall time was not waiting for anything but the machine.
+const COMPUTING_SHARE: f64 = 0.05;
 
 /// Judges programs in a sandbox. Cheap to clone; clones share the cache.
 #[derive(Clone, Debug)]
 pub struct Judge {
     inner: Arc<Inner>,
+}
+
+/// What a judge may be given besides a sandbox.
+#[derive(Debug, Default)]
+pub struct JudgeParts {
+    /// Languages besides Python.
+    pub toolchains: Toolchains,
+    /// Looked into before anything is executed; verdicts are left there.
+    pub store: Option<VerdictStore>,
 }
 
 /// How programs are judged.
@@ -60,6 +69,7 @@ pub struct JudgeStats {
 #[derive(Debug)]
 struct Inner {
     sandbox: Sandbox,
+    toolchains: Toolchains,
     config: JudgeConfig,
     cache: Mutex<Cache>,
     store: Option<VerdictStore>,
@@ -76,20 +86,19 @@ struct Counters {
 }
 
 impl Judge {
+    /// Judges programs in Python.
     pub fn new(sandbox: Sandbox, config: JudgeConfig) -> Self {
-        Self::over(sandbox, config, None)
+        Self::with(sandbox, config, JudgeParts::default())
     }
 
-    /// A judge that looks into `store` before it executes, and leaves its verdicts there.
-    pub fn with_store(sandbox: Sandbox, config: JudgeConfig, store: VerdictStore) -> Self {
-        Self::over(sandbox, config, Some(store))
-    }
-
-    fn over(sandbox: Sandbox, config: JudgeConfig, store: Option<VerdictStore>) -> Self {
+    /// Judges programs with what `parts` bring; `sandbox` must show the folders of the toolchains.
+    pub fn with(sandbox: Sandbox, config: JudgeConfig, parts: JudgeParts) -> Self {
+        let JudgeParts { toolchains, store } = parts;
         let cache = Mutex::new(Cache::new(config.cache_capacity));
         Self {
             inner: Arc::new(Inner {
                 sandbox,
+                toolchains,
                 config,
                 cache,
                 store,
@@ -98,11 +107,24 @@ impl Judge {
         }
     }
 
-    /// Judges `program` against `tests`. Equal requests execute once, also when they come at the
-    /// same time. What the program does is a verdict; an error says nothing about the program.
+    /// Judges a Python program against `tests`: see [`Judge::verdict_of`].
     pub async fn verdict(&self, program: &str, tests: &Tests) -> Result<Verdict, JudgeError> {
+        self.verdict_of(&program.into(), tests).await
+    }
+
+    /// Judges `submission` against `tests`. Equal requests execute once, also when they come at the
+    /// same time. What the program does is a verdict; an error says nothing about the program.
+    ///
+    /// # Errors
+    /// Tests that call the program need Python ([`JudgeError::NotPython`]); a language whose programs
+    /// are missing on this machine, and every other failure of the sandbox.
+    pub async fn verdict_of(
+        &self,
+        submission: &Submission,
+        tests: &Tests,
+    ) -> Result<Verdict, JudgeError> {
         let inner = &*self.inner;
-        let key = self.key(program, tests);
+        let key = self.key_of(submission, tests);
         let entry = self.cache().entry(key);
         let mut executed = false;
         let verdict = entry
@@ -112,7 +134,7 @@ impl Judge {
                     return Ok(Arc::new(verdict));
                 }
                 executed = true;
-                self.execute(key, program, tests).await.map(Arc::new)
+                self.execute(key, submission, tests).await.map(Arc::new)
             })
             .await;
         if executed
@@ -139,16 +161,36 @@ impl Judge {
 
     /// What a verdict on `program` and `tests` is stored under.
     pub fn key(&self, program: &str, tests: &Tests) -> CacheKey {
+        self.key_of(&program.into(), tests)
+    }
+
+    fn key_of(&self, submission: &Submission, tests: &Tests) -> CacheKey {
         let Inner {
-            sandbox, config, ..
+            sandbox,
+            config,
+            toolchains,
+            ..
         } = &*self.inner;
-        CacheKey::new(
-            program,
-            tests,
-            &config.limits,
-            sandbox.python_version(),
-            sandbox.tier(),
-        )
+        let version = match (submission.language, toolchains.get(submission.language)) {
+            (Language::Python, _) | (_, Err(_)) => sandbox.python_version(),
+            (_, Ok(toolchain)) => &toolchain.version,
+        };
+        CacheKey::new(submission, tests, &config.limits, version, sandbox.tier())
+    }
+
+    /// What runs `submission`.
+    pub(crate) fn job(&self, submission: &Submission) -> Result<Job, JudgeError> {
+        let (source, limits) = (submission.source.as_bytes(), self.config().limits);
+        if submission.language == Language::Python {
+            return Ok(Job::script(source, limits));
+        }
+        let toolchains = &self.inner.toolchains;
+        Ok(toolchains.job(submission.language, source, limits)?)
+    }
+
+    /// What runs the language's programs here.
+    pub(crate) fn toolchains(&self) -> &Toolchains {
+        &self.inner.toolchains
     }
 
     /// Puts a verdict that was reached before, such as one from a journal, into the cache.
@@ -207,13 +249,28 @@ impl Judge {
                 detail: error.to_string(),
             })?;
         let outcome = self
-            .run(Job::harness(harness::SOURCE.clone(), payload, limits))
+            .run(Job::harness(harness::CALLS.clone(), payload, limits))
             .await?;
-        let report = harness::read(&outcome.result, calls);
+        let n_calls: Vec<usize> = calls.iter().map(|call| call.args.len()).collect();
+        let report = harness::read(&outcome.result, &n_calls);
         Ok((outcome, report))
     }
 
-    async fn run(&self, job: Job) -> Result<RunOutcome, JudgeError> {
+    /// A program that ran out of wall time although it was computing is run once more: the machine
+    /// may have been too busy for it.
+    pub(crate) async fn run(&self, job: Job) -> Result<RunOutcome, JudgeError> {
+        let starved = |outcome: &RunOutcome| {
+            outcome.status == Status::WallTimeout
+                && outcome.cpu_ms > outcome.wall_ms * COMPUTING_SHARE
+        };
+        let outcome = self.run_once(job.clone()).await?;
+        if starved(&outcome) {
+            return self.run_once(job).await;
+        }
+        Ok(outcome)
+    }
+
+    async fn run_once(&self, job: Job) -> Result<RunOutcome, JudgeError> {
         self.inner.sandbox.run(job).await.map_err(|error| {
             self.inner.counters.sandbox_errors.fetch_add(1, Relaxed);
             JudgeError::from(error)
@@ -223,13 +280,10 @@ impl Judge {
     async fn execute(
         &self,
         key: CacheKey,
-        program: &str,
+        submission: &Submission,
         tests: &Tests,
     ) -> Result<Verdict, JudgeError> {
-        let ran = match &tests.kind {
-            Kind::Function { entry, cases } => self.run_function(program, entry, cases).await?,
-            Kind::Stdio { cases } => self.run_stdio(program, cases).await?,
-        };
+        let ran = self.run_tests(submission, &tests.kind).await?;
         let n_passed = ran
             .cases
             .iter()
@@ -261,78 +315,6 @@ impl Judge {
         })
     }
 
-    async fn run_function(
-        &self,
-        program: &str,
-        entry: &str,
-        cases: &[FunctionCase],
-    ) -> Result<Ran, JudgeError> {
-        if cases.is_empty() {
-            return Ok(Ran::nothing());
-        }
-        let args = cases.iter().map(|case| case.args.as_slice()).collect();
-        let calls = [Call {
-            source: program,
-            entry,
-            args,
-        }];
-        let (outcome, mut report) = self.run_harness(&calls, self.config().limits).await?;
-        if report.tampered {
-            report.programs = vec![vec![None; cases.len()]];
-        }
-        let results = report
-            .programs
-            .iter_mut()
-            .flatten()
-            .zip(cases)
-            .map(|(record, case)| match record.take() {
-                Some(Ok(value)) if same(&value, &case.expected) => CaseResult::Passed,
-                Some(Ok(_)) => CaseResult::Wrong,
-                Some(Err(message)) => CaseResult::Error(message),
-                None => CaseResult::Missing,
-            });
-        let cases: Vec<CaseResult> = results.collect();
-        let missing = cases.contains(&CaseResult::Missing);
-        let status = if report.tampered {
-            VerdictStatus::Tampered
-        } else if missing {
-            limit_status(outcome.status).unwrap_or(VerdictStatus::Error)
-        } else if cases
-            .iter()
-            .any(|case| matches!(case, CaseResult::Error(_)))
-        {
-            VerdictStatus::Error
-        } else {
-            VerdictStatus::Wrong
-        };
-        Ok(Ran {
-            message: missing.then(|| harness::reason(&outcome, &report)),
-            cases,
-            status,
-            wall_ms: outcome.wall_ms,
-            cpu_ms: outcome.cpu_ms,
-        })
-    }
-
-    async fn run_stdio(&self, program: &str, cases: &[StdioCase]) -> Result<Ran, JudgeError> {
-        let limits = self.config().limits;
-        let runs = cases
-            .iter()
-            .map(|case| self.run(Job::script(program, limits).with_stdin(case.stdin.as_bytes())));
-        let outcomes = try_join_all(runs).await?;
-        let mut ran = Ran::nothing();
-        for (outcome, case) in outcomes.iter().zip(cases) {
-            let (result, status) = judge_output(outcome, case);
-            if ran.status == VerdictStatus::NoTests || ran.status == VerdictStatus::Passed {
-                ran.status = status;
-            }
-            ran.cases.push(result);
-            ran.wall_ms += outcome.wall_ms;
-            ran.cpu_ms += outcome.cpu_ms;
-        }
-        Ok(ran)
-    }
-
     fn cache(&self) -> MutexGuard<'_, Cache> {
         // The cache is consistent between any two of its operations.
         self.inner
@@ -351,64 +333,5 @@ impl JudgeConfig {
             evaluation_batch: 250,
             evaluation_cpu: Duration::from_millis(500),
         }
-    }
-}
-
-/// An execution before it is made a verdict.
-struct Ran {
-    cases: Vec<CaseResult>,
-    status: VerdictStatus,
-    message: Option<String>,
-    wall_ms: f64,
-    cpu_ms: f64,
-}
-
-impl Ran {
-    fn nothing() -> Self {
-        Self {
-            cases: Vec::new(),
-            status: VerdictStatus::NoTests,
-            message: None,
-            wall_ms: 0.0,
-            cpu_ms: 0.0,
-        }
-    }
-}
-
-fn same(value: &Value, expected: &Value) -> bool {
-    value == expected
-}
-
-fn judge_output(outcome: &RunOutcome, case: &StdioCase) -> (CaseResult, VerdictStatus) {
-    if outcome.status == Status::Ok {
-        let matches =
-            !outcome.stdout.truncated && outputs_match(&outcome.stdout.text(), &case.expected);
-        return match matches {
-            true => (CaseResult::Passed, VerdictStatus::Passed),
-            false if outcome.stdout.truncated => (
-                CaseResult::Error("too much output".to_owned()),
-                VerdictStatus::Output,
-            ),
-            false => (CaseResult::Wrong, VerdictStatus::Wrong),
-        };
-    }
-    let stderr = outcome.stderr.text();
-    let last_line = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    let message = match (outcome.status, last_line) {
-        (Status::NonZero(_), Some(line)) => line.chars().take(500).collect(),
-        _ => harness::reason(outcome, &Report::default()),
-    };
-    let status = limit_status(outcome.status).unwrap_or(VerdictStatus::Error);
-    (CaseResult::Error(message), status)
-}
-
-fn limit_status(status: Status) -> Option<VerdictStatus> {
-    match status {
-        Status::Ok | Status::NonZero(_) | Status::Signal(_) => None,
-        Status::WallTimeout => Some(VerdictStatus::WallTimeout),
-        Status::CpuTimeout => Some(VerdictStatus::CpuTimeout),
-        Status::Memory => Some(VerdictStatus::Memory),
-        Status::Output => Some(VerdictStatus::Output),
-        Status::Disk => Some(VerdictStatus::Disk),
     }
 }

@@ -5,21 +5,30 @@
 //! can therefore earn a pass without producing the right values.
 
 mod cache;
-mod compare;
+mod comparator;
+mod equality;
 mod error;
 mod evaluate;
+mod execute;
 mod harness;
 mod judge;
+pub mod pytest;
+mod scoring;
+mod statements;
 mod store;
+mod submission;
 mod tests;
 mod value;
 mod verdict;
 
 pub use cache::CacheKey;
+pub use comparator::Comparator;
 pub use error::JudgeError;
 pub use evaluate::Evaluation;
-pub use judge::{Judge, JudgeConfig, JudgeStats};
+pub use judge::{Judge, JudgeConfig, JudgeParts, JudgeStats};
+pub use scoring::Scoring;
 pub use store::{StoreError, StoreStats, VerdictStore};
+pub use submission::Submission;
 pub use tests::Tests;
 pub use value::{Value, ValueError};
 pub use verdict::{CaseResult, Verdict, VerdictStatus};

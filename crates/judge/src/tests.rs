@@ -1,10 +1,12 @@
 //! The tests of a task: inputs and what is expected of them.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
+use code::RelativePath;
+use sandbox::Language;
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::{Comparator, Value};
 
 /// Tests with their expected values. The contents cannot be named outside this crate, so no prompt
 /// can be built from them; storage goes through serde.
@@ -15,7 +17,7 @@ pub struct Tests {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Kind {
     Function {
         entry: String,
@@ -23,7 +25,34 @@ pub(crate) enum Kind {
     },
     Stdio {
         cases: Vec<StdioCase>,
+        #[serde(default)]
+        comparator: Comparator,
     },
+    Calls {
+        entry: String,
+        cases: Vec<FunctionCase>,
+    },
+    Asserts {
+        #[serde(default)]
+        setup: String,
+        asserts: Vec<String>,
+    },
+    AssertScript {
+        script: String,
+        /// The name that the script knows as `candidate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        candidate: Option<String>,
+    },
+    Pytest(PytestCases),
+    Script {
+        #[serde(default = "python")]
+        language: Language,
+        script: String,
+    },
+}
+
+fn python() -> Language {
+    Language::Python
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +65,25 @@ pub(crate) struct FunctionCase {
 pub(crate) struct StdioCase {
     pub(crate) stdin: String,
     pub(crate) expected: String,
+}
+
+/// Test files and the ids of those tests that count.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PytestCases {
+    /// Where the program stands as the tests import it.
+    #[serde(default = "solution")]
+    pub(crate) program: RelativePath,
+    /// By path; written after the program's own files.
+    pub(crate) files: BTreeMap<RelativePath, String>,
+    pub(crate) fail_to_pass: Vec<String>,
+    #[serde(default)]
+    pub(crate) pass_to_pass: Vec<String>,
+}
+
+fn solution() -> RelativePath {
+    #[expect(clippy::expect_used, reason = "a constant that is a path")]
+    RelativePath::new("solution.py").expect("a relative path")
 }
 
 impl Tests {
@@ -65,15 +113,109 @@ impl Tests {
         Self {
             kind: Kind::Stdio {
                 cases: cases.collect(),
+                comparator: Comparator::default(),
             },
         }
     }
 
-    /// The number of cases.
+    /// The same runs, their outputs compared in another way. Other tests are left as they are.
+    pub fn compared_by(mut self, rule: Comparator) -> Self {
+        if let Kind::Stdio { comparator, .. } = &mut self.kind {
+            *comparator = rule;
+        }
+        self
+    }
+
+    /// Calls as LiveCodeBench makes them: of a function, or of a method of a class `Solution`.
+    /// Tuples count as lists, numbers by their value, and what is expected may also be the only item
+    /// of a list (spec of the critique study, section 9.3).
+    pub fn calls(
+        entry: impl Into<String>,
+        cases: impl IntoIterator<Item = (Vec<Value>, Value)>,
+    ) -> Self {
+        let Kind::Function { entry, cases } = Self::function(entry, cases).kind else {
+            return Self::asserts(Vec::<String>::new());
+        };
+        Self {
+            kind: Kind::Calls { entry, cases },
+        }
+    }
+
+    /// `assert` statements, each a test of its own.
+    pub fn asserts<S: Into<String>>(asserts: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            kind: Kind::Asserts {
+                setup: String::new(),
+                asserts: asserts.into_iter().map(Into::into).collect(),
+            },
+        }
+    }
+
+    /// A script that runs after the program, with its names, and passes when it comes to its end.
+    /// Where it is a setup and then assertions, each of these is a test of its own. `candidate` is
+    /// the function that the script calls by that word.
+    pub fn assert_script(script: impl Into<String>, candidate: Option<String>) -> Self {
+        Self {
+            kind: Kind::AssertScript {
+                script: script.into(),
+                candidate,
+            },
+        }
+    }
+
+    /// Test files by path, and the ids of the tests that the program must make pass: those that fail
+    /// without it, and those that must go on passing. The program stands in `solution.py`.
+    pub fn pytest(
+        files: BTreeMap<RelativePath, String>,
+        fail_to_pass: Vec<String>,
+        pass_to_pass: Vec<String>,
+    ) -> Self {
+        Self {
+            kind: Kind::Pytest(PytestCases {
+                program: solution(),
+                files,
+                fail_to_pass,
+                pass_to_pass,
+            }),
+        }
+    }
+
+    /// A script of the tests' author, in any language, that finds the program in the file
+    /// `program` beside it and exits with 0 when it passes. It runs in a process of its own, which
+    /// the program only enters where the script lets it.
+    pub fn script(language: Language, script: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Script {
+                language,
+                script: script.into(),
+            },
+        }
+    }
+
+    /// The number of tests, as far as it is known before they run.
     pub fn len(&self) -> usize {
         match &self.kind {
-            Kind::Function { cases, .. } => cases.len(),
-            Kind::Stdio { cases } => cases.len(),
+            Kind::Function { cases, .. } | Kind::Calls { cases, .. } => cases.len(),
+            Kind::Stdio { cases, .. } => cases.len(),
+            Kind::Asserts { asserts, .. } => asserts.len(),
+            Kind::AssertScript { script, .. } => {
+                code::assertions(script).map_or(1, |found| found.assertions.len())
+            }
+            Kind::Pytest(cases) => cases.fail_to_pass.len() + cases.pass_to_pass.len(),
+            Kind::Script { .. } => 1,
+        }
+    }
+
+    /// `function`, `stdio`, `calls`, `asserts`, `assert_script`, `pytest` or `script`.
+    pub fn kind(&self) -> &'static str {
+        match &self.kind {
+            Kind::Function { .. } => "function",
+            Kind::Stdio { .. } => "stdio",
+            Kind::Calls { .. } => "calls",
+            Kind::Asserts { .. } => "asserts",
+            Kind::AssertScript { .. } => "assert_script",
+            Kind::Pytest(_) => "pytest",
+            Kind::Script { .. } => "script",
         }
     }
 
@@ -95,10 +237,6 @@ impl Tests {
 /// Shows how many cases there are, and nothing of them.
 impl fmt::Debug for Tests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.kind {
-            Kind::Function { .. } => "function",
-            Kind::Stdio { .. } => "stdio",
-        };
-        write!(f, "Tests({} {kind} cases)", self.len())
+        write!(f, "Tests({} {} cases)", self.len(), self.kind())
     }
 }

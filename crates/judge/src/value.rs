@@ -39,6 +39,54 @@ impl Value {
         Self::Str(text.into())
     }
 
+    /// An integer from its decimal digits, perhaps behind a minus sign.
+    pub(crate) fn of_digits(digits: &str) -> Self {
+        if let Ok(small) = digits.parse() {
+            return Self::Int(small);
+        }
+        let (sign, digits) = match digits.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", digits),
+        };
+        // Nibbles, least first; each decimal digit multiplies by ten and adds.
+        let mut nibbles: Vec<u8> = Vec::new();
+        for digit in digits.bytes().map(|byte| byte.wrapping_sub(b'0')) {
+            let mut carry = digit;
+            for nibble in &mut nibbles {
+                let value = *nibble * 10 + carry;
+                *nibble = value & 15;
+                carry = value >> 4;
+            }
+            if carry > 0 {
+                nibbles.push(carry);
+            }
+        }
+        let hex = nibbles.iter().rev().map(|nibble| format!("{nibble:x}"));
+        Self::BigInt(format!("{sign}0x{}", hex.collect::<String>()))
+    }
+
+    /// The value that Python's `json.loads` makes of plain JSON. Integers past 64 bits become floats.
+    pub fn of_plain_json(json: &serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        match json {
+            Json::Null => Self::None,
+            Json::Bool(b) => Self::Bool(*b),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(small), _) => Self::Int(small),
+                (None, Some(large)) => Self::of_digits(&large.to_string()),
+                (None, None) => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Self::Str(text.clone()),
+            Json::Array(items) => Self::List(items.iter().map(Self::of_plain_json).collect()),
+            Json::Object(items) => Self::Dict(
+                items
+                    .iter()
+                    .map(|(key, value)| (Self::str(key), Self::of_plain_json(value)))
+                    .collect(),
+            ),
+        }
+    }
+
     /// The name of the Python type.
     pub fn type_name(&self) -> &'static str {
         match self {

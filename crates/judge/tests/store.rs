@@ -9,7 +9,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use judge::{CaseResult, Judge, JudgeConfig, Tests, Value, Verdict, VerdictStatus, VerdictStore};
+use judge::{
+    CaseResult, Judge, JudgeConfig, JudgeParts, Tests, Value, Verdict, VerdictStatus, VerdictStore,
+};
 use sandbox::{Config, Sandbox, Tier};
 
 fn tests() -> Tests {
@@ -23,6 +25,13 @@ const PROGRAMS: [&str; 4] = [
     "def f(x):\n    while True: pass\n",
 ];
 
+fn parts(store: VerdictStore) -> JudgeParts {
+    JudgeParts {
+        store: Some(store),
+        ..JudgeParts::default()
+    }
+}
+
 #[tokio::test]
 async fn a_new_judge_finds_what_the_last_one_stored() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,7 +39,7 @@ async fn a_new_judge_finds_what_the_last_one_stored() {
     let mut verdicts = Vec::new();
     for round in 0..3 {
         let store = VerdictStore::open(folder.path(), 1 << 24).unwrap();
-        let judge = Judge::with_store(sandbox.clone(), JudgeConfig::small(), store);
+        let judge = Judge::with(sandbox.clone(), JudgeConfig::small(), parts(store));
         let mut found = Vec::new();
         for program in PROGRAMS.iter().chain(&PROGRAMS) {
             let mut verdict = judge.verdict(program, &tests()).await.unwrap();

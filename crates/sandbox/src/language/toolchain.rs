@@ -13,7 +13,7 @@ use super::{
 use crate::{Build, Job, Limits, SandboxError};
 
 /// The compilers and runtimes found on this machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Toolchains {
     found: BTreeMap<Language, Result<Toolchain, SandboxError>>,
 }

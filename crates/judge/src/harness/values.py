@@ -1,13 +1,9 @@
-"""The judge's side inside the jail: calls functions of foreign programs and records what they return.
+"""Foreign programs and their values, for the judge's code inside the jail.
 
-Expected values are not here. A record is one line of JSON: [program, call, "value", value] or
-[program, call, "error", message]; the last line is ["finished"]. Values are written by exact type
-(`type(x) is int`), so no method of a foreign class takes part. What foreign code could reach in
-this process would only change which values are recorded, and these are compared outside.
+Values are written by exact type (`type(x) is int`), so no method of a foreign class takes part.
 """
 import builtins
 import json
-import signal
 import sys
 import types
 
@@ -20,7 +16,6 @@ FILE = "<program>"
 # its own already.
 escape = json.encoder.encode_basestring_ascii
 type_name = type.__dict__["__name__"].__get__
-set_timer, TIMER, TOO_LONG = signal.setitimer, signal.ITIMER_VIRTUAL, signal.SIGVTALRM
 
 
 class OutOfTime(BaseException):
@@ -35,49 +30,8 @@ class Missing(Exception):
     pass
 
 
-def main(payload, emit):
-    setup = json.loads(payload)
-    seconds = setup["cpu_seconds"]
-    if seconds is not None:
-        signal.signal(TOO_LONG, on_timer)
-    for index, program in enumerate(setup["programs"]):
-        run(index, program, seconds, emit)
-    emit(b'["finished"]\n')
-
-
-def on_timer(number, frame):
-    raise OutOfTime
-
-
-def run(index, program, seconds, emit):
-    calls = program["args"]
-    try:
-        try:
-            start_timer(seconds)
-            function = load(program["source"], program["entry"])
-        finally:
-            stop_timer(seconds)
-    except BaseException as error:
-        message = describe(error)
-        for call in range(len(calls)):
-            emit(failure(index, call, message))
-        return
-    for call, encoded in enumerate(calls):
-        try:
-            # Fresh for each call, which may change them.
-            args = [decode(value) for value in encoded]
-            try:
-                start_timer(seconds)
-                value = function(*args)
-            finally:
-                stop_timer(seconds)
-            text = encode(value, 0, [MAX_NODES])
-            emit(b'[%d,%d,"value",%b]\n' % (index, call, text.encode("ascii")))
-        except BaseException as error:
-            emit(failure(index, call, describe(error)))
-
-
-def load(source, entry):
+def load(source):
+    """The names that the program defines, run as `__main__`."""
     # What a program draws must not depend on those that ran before it in this process.
     if "random" in sys.modules:
         sys.modules["random"].seed(0)
@@ -85,24 +39,15 @@ def load(source, entry):
     module.__dict__.update(__builtins__=builtins, __file__=FILE)
     sys.modules["__main__"] = module
     exec(compile(source, FILE, "exec", dont_inherit=True), module.__dict__)
-    if entry not in module.__dict__:
+    return module.__dict__
+
+
+def find(names, entry, in_solution):
+    if in_solution and "Solution" in names:
+        return getattr(names["Solution"](), entry)
+    if entry not in names:
         raise Missing("the program defines no " + entry)
-    return module.__dict__[entry]
-
-
-def start_timer(seconds):
-    if seconds is not None:
-        # Again and again, for programs that catch everything.
-        set_timer(TIMER, seconds, 0.05)
-
-
-def stop_timer(seconds):
-    if seconds is not None:
-        set_timer(TIMER, 0)
-
-
-def failure(index, call, message):
-    return b'[%d,%d,"error",%b]\n' % (index, call, escape(message).encode("ascii"))
+    return names[entry]
 
 
 def describe(error):

@@ -1,0 +1,346 @@
+//! Tests by pytest node id: which must begin to pass, which must go on passing.
+//!
+//! The program and its tests share an interpreter, so what pytest says can be forged by a program
+//! that sets out to (spec of the sandbox, row 38). What is done about that: test files are written
+//! over whatever the program brought, plugins and options of the environment are off, every expected
+//! id must be there, a test that must fail is run along, and a summary that stands there twice is
+//! tampering.
+
+use std::collections::BTreeMap;
+
+use code::RelativePath;
+use sandbox::{InputFile, Job, Language, Limits, Program};
+use session::{Command, Session, SessionError};
+
+use crate::{
+    CaseResult, Judge, JudgeError, VerdictStatus,
+    execute::{Ran, last_words, limit_status},
+    tests::PytestCases,
+};
+
+/// How pytest says a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestStatus {
+    Passed,
+    Failed,
+    Skipped,
+    Error,
+    /// Failed, as it was expected to.
+    ExpectedFailure,
+}
+
+/// What pytest's summary says, by node id.
+pub type TestStatuses = BTreeMap<String, TestStatus>;
+
+/// What became of the tests that count, each list in the order it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graded {
+    pub fail_to_pass: Vec<CaseResult>,
+    pub pass_to_pass: Vec<CaseResult>,
+    /// The summary was forged, or the test that must fail did not.
+    pub tampered: bool,
+}
+
+impl Graded {
+    /// Every test that counts passed, and there was one.
+    pub fn resolved(&self) -> bool {
+        let mut all = self
+            .fail_to_pass
+            .iter()
+            .chain(&self.pass_to_pass)
+            .peekable();
+        !self.tampered && all.peek().is_some() && all.all(|case| *case == CaseResult::Passed)
+    }
+}
+
+/// Behind the interpreter's name. `targets` are files or node ids.
+pub fn arguments<'a>(targets: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let options = [
+        "-m",
+        "pytest",
+        "-rA",
+        "--color=no",
+        "--tb=line",
+        "--show-capture=no",
+        "-p",
+        "no:cacheprovider",
+    ];
+    options
+        .into_iter()
+        .chain(targets)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Variables under which pytest loads nothing that the tests did not ask for.
+pub fn environment() -> [(String, String); 2] {
+    [
+        ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),
+        ("PYTEST_ADDOPTS", ""),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+const HEADER: &str = "short test summary info";
+
+/// Reads the summary that `-rA` makes. `None` without a summary, or with several.
+pub fn statuses(output: &str) -> Option<TestStatuses> {
+    let lines: Vec<&str> = output.lines().collect();
+    let is_header = |line: &&str| line.starts_with('=') && line.contains(HEADER);
+    if lines.iter().filter(|line| is_header(line)).count() != 1 {
+        return None;
+    }
+    let start = lines.iter().position(is_header)? + 1;
+    let mut found = TestStatuses::new();
+    for line in &lines[start..] {
+        if line.starts_with('=') {
+            break;
+        }
+        let Some((status, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let status = match status {
+            "PASSED" | "XPASS" => TestStatus::Passed,
+            "FAILED" => TestStatus::Failed,
+            "SKIPPED" => TestStatus::Skipped,
+            "ERROR" => TestStatus::Error,
+            "XFAIL" => TestStatus::ExpectedFailure,
+            _ => continue,
+        };
+        let id = match status {
+            TestStatus::Passed => rest,
+            _ => rest.split_once(" - ").map_or(rest, |(id, _)| id),
+        };
+        let before = found.insert(id.trim().to_owned(), status);
+        // A test that passed may still fail to clean up. Any other second line is not pytest's.
+        if before.is_some() && status != TestStatus::Error {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// Grades by the rules of SWE-bench (spec of the repair study, section 11.3): a test that passed or
+/// failed as expected passes; one that is to begin to pass may be neither missing nor skipped; one that
+/// is to go on passing may be skipped.
+pub fn grade(statuses: &TestStatuses, fail_to_pass: &[String], pass_to_pass: &[String]) -> Graded {
+    // pytest names skipped tests by file and line alone.
+    let all_skipped = |id: &str| {
+        let file = id.split("::").next().unwrap_or(id);
+        statuses
+            .iter()
+            .any(|(name, status)| *status == TestStatus::Skipped && name.contains(file))
+    };
+    let result = |id: &String, skipped_passes: bool| match statuses.get(id) {
+        Some(TestStatus::Passed | TestStatus::ExpectedFailure) => CaseResult::Passed,
+        Some(TestStatus::Skipped) if skipped_passes => CaseResult::Passed,
+        Some(TestStatus::Failed | TestStatus::Skipped) => CaseResult::Wrong,
+        Some(TestStatus::Error) => CaseResult::Error(format!("{id} could not run")),
+        None if skipped_passes && all_skipped(id) => CaseResult::Passed,
+        None => CaseResult::Missing,
+    };
+    Graded {
+        fail_to_pass: fail_to_pass.iter().map(|id| result(id, false)).collect(),
+        pass_to_pass: pass_to_pass.iter().map(|id| result(id, true)).collect(),
+        tampered: false,
+    }
+}
+
+/// The test that must fail: its file and its id.
+struct Canary {
+    path: String,
+    id: String,
+}
+
+const CANARY: &str = "def test_that_fails():\n    assert False\n";
+
+impl Canary {
+    fn new(seed: &str) -> Self {
+        let hash = blake3::hash(seed.as_bytes()).to_hex();
+        let path = format!("test_{}.py", &hash[..12]);
+        let id = format!("{path}::test_that_fails");
+        Self { path, id }
+    }
+
+    /// Grades an output that has to contain the canary's failure.
+    fn grade(&self, output: &str, fail_to_pass: &[String], pass_to_pass: &[String]) -> Graded {
+        let found = statuses(output);
+        let failed = found
+            .as_ref()
+            .is_some_and(|found| found.get(&self.id) == Some(&TestStatus::Failed));
+        let mut graded = grade(&found.unwrap_or_default(), fail_to_pass, pass_to_pass);
+        // Without any summary pytest itself did not come to its end.
+        graded.tampered = !failed && output.contains(HEADER);
+        if !failed {
+            for case in graded
+                .fail_to_pass
+                .iter_mut()
+                .chain(&mut graded.pass_to_pass)
+            {
+                *case = CaseResult::Missing;
+            }
+        }
+        graded
+    }
+}
+
+pub(crate) async fn run(
+    judge: &Judge,
+    program: &str,
+    cases: &PytestCases,
+) -> Result<Ran, JudgeError> {
+    let limits = Limits {
+        output_keep: 4 << 20,
+        ..judge.config().limits
+    };
+    let canary = Canary::new(program);
+    let mut job = judge
+        .toolchains()
+        .job(Language::Pytest, Vec::new(), limits)?;
+    let targets = cases.files.keys().map(RelativePath::as_str);
+    let targets = targets.filter(|path| path.ends_with(".py") && !path.ends_with("conftest.py"));
+    if let Program::Exec { argv } = &mut job.program {
+        argv.truncate(1);
+        argv.extend(arguments(targets.chain([canary.path.as_str()])));
+    }
+    // Later files replace earlier ones: the program cannot stand in for a test.
+    let mut files = BTreeMap::from([(cases.program.as_str(), program)]);
+    files.extend(
+        cases
+            .files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str())),
+    );
+    files.insert(&canary.path, CANARY);
+    job.files = files
+        .into_iter()
+        .map(|(path, text)| InputFile {
+            path: path.to_owned(),
+            contents: text.as_bytes().to_vec(),
+            executable: false,
+        })
+        .collect();
+    let job = Job {
+        env: environment().to_vec(),
+        ..job
+    };
+    let outcome = judge.run(job).await?;
+    let output = outcome.stdout.text();
+    let graded = canary.grade(&output, &cases.fail_to_pass, &cases.pass_to_pass);
+    let tampered = graded.tampered;
+    let results: Vec<CaseResult> = graded
+        .fail_to_pass
+        .into_iter()
+        .chain(graded.pass_to_pass)
+        .collect();
+    let missing = results.contains(&CaseResult::Missing);
+    let status = match limit_status(outcome.status) {
+        _ if tampered => VerdictStatus::Tampered,
+        Some(limit) => limit,
+        None if missing => VerdictStatus::Error,
+        None => VerdictStatus::Wrong,
+    };
+    let last_line = output.lines().rev().find(|line| !line.trim().is_empty());
+    let message = match last_line {
+        _ if tampered => "the program forged the tests' summary".to_owned(),
+        Some(line) => line.trim_matches(['=', ' ']).to_owned(),
+        None => last_words(&outcome),
+    };
+    Ok(Ran {
+        cases: results,
+        status,
+        message: Some(message),
+        wall_ms: outcome.wall_ms,
+        cpu_ms: outcome.cpu_ms,
+    })
+}
+
+/// Runs tests in a session: `files` are written first, over whatever stands there, then `python -m
+/// pytest` runs their folders' tests and those that count are graded. The session's work tree keeps
+/// the files.
+///
+/// # Errors
+/// Failures of the session. What the program does is a grade.
+pub async fn in_session(
+    session: &mut dyn Session,
+    python: &str,
+    files: &BTreeMap<RelativePath, Vec<u8>>,
+    fail_to_pass: &[String],
+    pass_to_pass: &[String],
+    limits: Limits,
+) -> Result<Graded, SessionError> {
+    let canary = Canary::new(session.id());
+    for (path, content) in files {
+        session.write(path, content, 0o644).await?;
+    }
+    let path =
+        RelativePath::new(canary.path.as_str()).map_err(|error| SessionError::Unsupported {
+            backend: "pytest",
+            detail: error.to_string(),
+        })?;
+    session.write(&path, CANARY.as_bytes(), 0o644).await?;
+    let ids = fail_to_pass.iter().chain(pass_to_pass);
+    let mut targets: Vec<&str> = ids.filter_map(|id| id.split("::").next()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let argv = [python.to_owned()]
+        .into_iter()
+        .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
+    let mut command = Command::new(argv, limits);
+    command.env = environment().to_vec();
+    let outcome = session.exec(&command).await?;
+    session.remove(&path).await?;
+    Ok(canary.grade(&outcome.stdout.text(), fail_to_pass, pass_to_pass))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "\
+...
+=========================== short test summary info ============================
+PASSED test_a.py::test_one
+PASSED test_a.py::test_two[x - y]
+SKIPPED [1] test_b.py:3: not here
+XFAIL test_a.py::test_three - known
+FAILED test_a.py::test_four - assert 1 == 2
+ERROR test_c.py::test_five - ImportError
+=================== 1 failed, 2 passed in 0.01s ====================
+PASSED test_a.py::test_four
+";
+
+    #[test]
+    fn summaries_are_read_to_their_end_and_no_further() {
+        let found = statuses(OUTPUT).unwrap();
+        assert_eq!(found.len(), 6);
+        assert_eq!(found["test_a.py::test_two[x - y]"], TestStatus::Passed);
+        assert_eq!(found["test_a.py::test_four"], TestStatus::Failed);
+        assert_eq!(found["test_c.py::test_five"], TestStatus::Error);
+        assert_eq!(statuses("no summary"), None);
+        assert_eq!(statuses(&OUTPUT.repeat(2)), None, "two summaries");
+        let twice = OUTPUT.replace("FAILED test_a.py::test_four", "FAILED test_a.py::test_one");
+        assert_eq!(statuses(&twice), None, "a test twice");
+    }
+
+    #[test]
+    fn missing_and_skipped_tests_count_as_swe_bench_counts_them() {
+        let ids = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| format!("test_{name}")).collect()
+        };
+        let graded = grade(
+            &statuses(OUTPUT).unwrap(),
+            &ids(&[
+                "a.py::test_one",
+                "a.py::test_four",
+                "a.py::gone",
+                "b.py::test_skipped",
+            ]),
+            &ids(&["a.py::test_three", "b.py::test_skipped", "a.py::gone"]),
+        );
+        use CaseResult::{Missing, Passed, Wrong};
+        assert_eq!(graded.fail_to_pass, [Passed, Wrong, Missing, Missing]);
+        assert_eq!(graded.pass_to_pass, [Passed, Passed, Missing]);
+        assert!(!graded.resolved());
+    }
+}

@@ -118,6 +118,7 @@ fn read_hunk(lines: &[Line<'_>], at: usize) -> Result<(Hunk, usize), Rejection> 
     let first = at + 1;
     let mut hunk = Hunk {
         start: stated.map(|stated| stated.start),
+        heading: header::heading(lines[at].text).to_vec(),
         ..Hunk::default()
     };
     if let Some(stated) = stated

@@ -3,6 +3,7 @@
 use super::{
     Rejection,
     diff::read_body,
+    header,
     hunk::{FileDiff, Hunk, Kind},
     lines::{self, Line},
     target,
@@ -82,10 +83,9 @@ pub(super) fn parse(text: &[u8]) -> Result<Option<Vec<FileDiff>>, Rejection> {
 
 fn read_hunks(lines: &[Line<'_>], mut at: usize, file: &mut FileDiff) -> Result<usize, Rejection> {
     loop {
-        while lines
-            .get(at)
-            .is_some_and(|line| line.text.starts_with(b"@@"))
-        {
+        let mut heading = Vec::new();
+        while let Some(line) = lines.get(at).filter(|line| line.text.starts_with(b"@@")) {
+            heading = header::heading(line.text).to_vec();
             at += 1;
         }
         let (body, n_lines) = read_body(&lines[at.min(lines.len())..]);
@@ -94,6 +94,7 @@ fn read_hunks(lines: &[Line<'_>], mut at: usize, file: &mut FileDiff) -> Result<
         }
         let mut hunk = Hunk {
             lines: body,
+            heading,
             ..Hunk::default()
         };
         hunk.drop_blank_end();

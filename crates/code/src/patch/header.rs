@@ -58,6 +58,18 @@ pub(super) fn hunk_header(line: &[u8]) -> Option<Stated> {
     })
 }
 
+/// What a `@@` line says of the lines above its hunk: the text behind the second `@@`, or behind the
+/// first when it has no numbers.
+pub(super) fn heading(line: &[u8]) -> &[u8] {
+    let text = line.strip_prefix(b"@@").unwrap_or(line);
+    let second = text.windows(2).position(|pair| pair == b"@@");
+    match second {
+        Some(at) => text[at + 2..].trim_ascii(),
+        None if hunk_header(line).is_some() => &[],
+        None => text.trim_ascii(),
+    }
+}
+
 fn range(text: &str) -> Option<(usize, usize)> {
     let text = text.trim_end_matches('@');
     let number = |text: &str| text.parse::<u32>().ok().map(|number| number as usize);

@@ -26,6 +26,8 @@ pub(super) struct Hunk {
     /// The stated first line, from 1, in the old file.
     pub(super) start: Option<usize>,
     pub(super) counts_ignored: bool,
+    /// The line of the file that the `@@` line names as standing above the hunk; trimmed.
+    pub(super) heading: Vec<u8>,
     pub(super) lines: Vec<HunkLine>,
 }
 

@@ -77,16 +77,25 @@ pub(super) fn locate(
         .iter()
         .zip(hunks)
         .map(|(found, hunk)| match found {
-            Found::Once(landing) => Some(landing.start as i64 - hunk.start? as i64),
+            Found::Once(landing) => {
+                let stated = hunk.start? + landing.used.start;
+                Some(landing.start as i64 - stated as i64)
+            }
             Found::Often(_) => None,
         })
         .collect();
+    let budget = file.budget;
     let choose = |(at, found): (usize, Found)| match found {
         Found::Once(landing) => Ok(landing),
         Found::Often(hits) => {
             let before = drifts[..at].iter().rev().flatten().next();
             let after = drifts[at..].iter().flatten().next();
-            match by_numbers(hunks[at].start, &hits, before, after) {
+            let numbered = by_numbers(hunks[at].start, &hits, before, after);
+            let heading = &hunks[at].heading;
+            if numbered.is_none() && !heading.is_empty() {
+                budget.spend(path, 8 * lines.len())?;
+            }
+            match numbered.or_else(|| by_heading(heading, &hits, lines)) {
                 Some(start) => Ok(Landing::of(0..hunks[at].lines.len(), start, Rung::Exact)),
                 None => Err(Rejection::Ambiguous {
                     path: path.clone(),
@@ -121,6 +130,29 @@ fn by_numbers(
             places.all(|other| other == place).then_some(place)
         }
     }
+}
+
+/// The one of several places that stands below the line of the heading, with nothing between that
+/// is indented less.
+fn by_heading(heading: &[u8], hits: &[usize], lines: &[Line<'_>]) -> Option<usize> {
+    if heading.is_empty() {
+        return None;
+    }
+    let is_heading = |line: &Line<'_>| line.text.trim_ascii() == heading;
+    let mut places = (0..lines.len()).filter(|at| is_heading(&lines[*at]));
+    let place = places.next().filter(|_| places.next().is_none())?;
+    let depth = indentation(lines[place].text).len();
+    let outside = |line: &Line<'_>| {
+        !line.text.trim_ascii().is_empty() && indentation(line.text).len() <= depth
+    };
+    let length = lines[place + 1..]
+        .iter()
+        .take_while(|line| !outside(line))
+        .count();
+    let mut below = hits
+        .iter()
+        .filter(|hit| (place + 1..=place + length).contains(hit));
+    below.next().copied().filter(|_| below.next().is_none())
 }
 
 enum Found {

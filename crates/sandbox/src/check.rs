@@ -216,6 +216,7 @@ fn relative(field: &'static str, path: &str) -> Result<(), SandboxError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn refusal(job: &Job) -> (&'static str, String) {
         match check(job).unwrap_err() {
@@ -351,5 +352,33 @@ mod tests {
             );
         }
         assert_eq!(refusal(&Job::exec([""; 0], Limits::SMALL)).0, "program");
+    }
+
+    proptest! {
+        #[test]
+        fn accepted_paths_stay_below_the_working_folder(
+            parts in proptest::collection::vec(
+                prop::sample::select(vec!["..", ".", "", "a", "b.c", "...", "/", "\0", "\\", "~"]),
+                0..8,
+            ),
+        ) {
+            let path = parts.join("/");
+            if relative("files", &path).is_ok() {
+                let mut depth = 0;
+                for name in path.split('/') {
+                    depth += match name {
+                        "" | "." => 0,
+                        ".." => -1,
+                        _ => 1,
+                    };
+                    prop_assert!(depth >= 0, "{path}");
+                }
+                prop_assert!(depth > 0 && !path.starts_with('/') && !path.contains('\0'), "{path}");
+            } else {
+                let fine = !path.starts_with('/') && !path.ends_with(['/', '.'])
+                    && !parts.contains(&"..") && !path.contains('\0') && !path.is_empty();
+                prop_assert!(!fine, "{path}");
+            }
+        }
     }
 }

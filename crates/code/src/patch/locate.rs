@@ -90,7 +90,11 @@ pub(super) fn locate(
         Found::Often(hits) => {
             let before = drifts[..at].iter().rev().flatten().next();
             let after = drifts[at..].iter().flatten().next();
-            let numbered = by_numbers(hunks[at].start, &hits, before, after);
+            let strict = |place: &usize| fits_the_ends(&hunks[at], *place, lines.len());
+            let numbered = match (before, after) {
+                (None, None) => by_numbers(hunks[at].start, &hits, Some(&-1), None).filter(strict),
+                drifts => by_numbers(hunks[at].start, &hits, drifts.0, drifts.1),
+            };
             let heading = &hunks[at].heading;
             if numbered.is_none() && !heading.is_empty() {
                 budget.spend(path, 8 * lines.len())?;
@@ -109,8 +113,8 @@ pub(super) fn locate(
     found.into_iter().enumerate().map(choose).collect()
 }
 
-/// The one of several places that the stated number means. The hunks around it show how far the
-/// numbers are off; without them, they are taken at their word.
+/// The one of several places that the stated number means, when numbers are off by `before` or
+/// `after` (and by the one from which they count).
 fn by_numbers(
     stated: Option<usize>,
     hits: &[usize],
@@ -122,14 +126,20 @@ fn by_numbers(
         let place = usize::try_from(stated + drift).ok()?;
         hits.binary_search(&place).ok().map(|at| hits[at])
     };
-    match (before, after) {
-        (None, None) => hit(&-1),
-        (one, other) => {
-            let mut places = [one, other].into_iter().flatten().filter_map(hit);
-            let place = places.next()?;
-            places.all(|other| other == place).then_some(place)
-        }
-    }
+    let mut places = [before, after].into_iter().flatten().filter_map(hit);
+    let place = places.next()?;
+    places.all(|other| other == place).then_some(place)
+}
+
+/// Whether a hunk with less context below than above ends where the file of `n_lines` ends, and one
+/// with less above begins where it begins, as in every diff that a program made. Where equal lines
+/// are at several places, a hunk that does not is not believed to be at its stated line.
+fn fits_the_ends(hunk: &Hunk, place: usize, n_lines: usize) -> bool {
+    let keeps = |line: &&HunkLine| line.kind == Kind::Keep;
+    let above = hunk.lines.iter().take_while(keeps).count();
+    let below = hunk.lines.iter().rev().take_while(keeps).count();
+    let end = place + hunk.old().count();
+    (below >= above || end == n_lines) && (above >= below || place == 0)
 }
 
 /// The one of several places that stands below the line of the heading, with nothing between that

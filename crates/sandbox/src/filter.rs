@@ -84,6 +84,15 @@ fn forbidden(
     });
     let push_input = push_input.into_iter().collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_ioctl, push_input);
+    // Devices; a FIFO is made by the same calls.
+    for (call, mode) in MAKE_NODE {
+        let device = |kind: u32| {
+            let (kind, mask) = (u64::from(kind), u64::from(libc::S_IFMT));
+            let (width, masked) = (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask));
+            SeccompRule::new(vec![SeccompCondition::new(*mode, width, masked, kind)?])
+        };
+        rules.insert(*call, vec![device(libc::S_IFBLK)?, device(libc::S_IFCHR)?]);
+    }
     // A program that could send SIGKILL could make its own end look like a fault of the machine.
     for (call, signal) in SIGNAL_CALLS {
         let (width, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
@@ -95,6 +104,15 @@ fn forbidden(
         rules.insert(libc::SYS_socket, vec![]);
         // No mount and pid namespaces: no joining of others, and no way out of the process group.
         rules.insert(libc::SYS_setns, vec![]);
+        // The processes of the slot are the same user's. 0 is the caller itself.
+        for (call, arguments) in ON_PROCESSES {
+            let other = |argument: &u8| {
+                let (width, not_equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
+                SeccompRule::new(vec![SeccompCondition::new(*argument, width, not_equal, 0)?])
+            };
+            let others = arguments.iter().map(other).collect::<Result<_, _>>()?;
+            rules.insert(*call, others);
+        }
     }
     if tier != Tier::Namespaces || !memory_counted {
         // What is held by name or descriptor is in no process's memory, where the watchdog looks;
@@ -103,6 +121,23 @@ fn forbidden(
     }
     Ok(rules)
 }
+
+/// Calls that change how other processes run, and the arguments that must be 0 to mean the caller.
+const ON_PROCESSES: &[(c_long, &[u8])] = &[
+    (libc::SYS_prlimit64, &[0]),
+    (libc::SYS_sched_setaffinity, &[0]),
+    (libc::SYS_sched_setattr, &[0]),
+    (libc::SYS_sched_setparam, &[0]),
+    (libc::SYS_sched_setscheduler, &[0]),
+    (libc::SYS_setpriority, &[0, 1]),
+];
+
+/// Calls that make a file of any kind, and which argument says the kind.
+const MAKE_NODE: &[(c_long, u8)] = &[
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
 
 /// Memory that is not in the address space of a process, or outlives it.
 const NAMELESS_MEMORY: &[c_long] = &[
@@ -149,7 +184,6 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_keyctl,
     libc::SYS_lookup_dcookie,
     libc::SYS_memfd_secret,
-    libc::SYS_mknodat,
     libc::SYS_mount,
     libc::SYS_mount_setattr,
     libc::SYS_move_mount,
@@ -179,12 +213,7 @@ const FORBIDDEN: &[c_long] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const FORBIDDEN_X86: &[c_long] = &[
-    libc::SYS_ioperm,
-    libc::SYS_iopl,
-    libc::SYS_mknod,
-    libc::SYS_modify_ldt,
-];
+const FORBIDDEN_X86: &[c_long] = &[libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_modify_ldt];
 
 /// Single instructions of the kernel's filter language, for what the library cannot express.
 mod raw {

@@ -325,13 +325,10 @@ impl Meters {
         if let Some(memory) = &self.memory {
             let usage = number(&memory.usage)?;
             memory.idle.set(memory.idle.get().min(usage));
-            // What the run's processes hold is limited to `memory` at the next look; this is the
+            // The kernel may still be taking down what the run before has left: above that. What the run's processes hold is limited to `memory` at the next look; this is the
             // limit of everything that the kernel counts, the files in memory included.
             let run = limits.memory.saturating_add(limits.disk.saturating_mul(2));
-            memory.limit_to(
-                run.saturating_add(memory.idle.get())
-                    .saturating_add(KERNEL_SHARE),
-            )?;
+            memory.limit_to(run.saturating_add(usage).saturating_add(KERNEL_SHARE))?;
             if let Some(peak) = &memory.peak {
                 reset(peak)?;
             }

@@ -54,7 +54,7 @@ impl Scratch {
         fs::create_dir(home)
     }
 
-    /// Removes everything. For the slot, when its supervisor is gone.
+    /// Removes everything. For the slot, whose supervisor may be gone.
     pub(crate) fn remove(&self) {
         let _ = removal::remove(&self.root);
     }

@@ -183,6 +183,7 @@ impl<'a> Home<'a> {
             Ok(interpreters) => interpreters,
             Err(error) => {
                 tell(&Err(error.to_string()));
+                self.clear_away();
                 return 1;
             }
         };
@@ -194,11 +195,16 @@ impl<'a> Home<'a> {
         };
         let served = self.serve(&mut interpreters, client);
         interpreters.stop();
-        if client.is_orphaned() {
-            run::kill_descendants(|| watchdog::descendants(&[]));
-            self.scratch.inspect(|scratch| scratch.remove());
-        }
+        self.clear_away();
         i32::from(served.is_err())
+    }
+
+    /// What the kernel does not take away with the slot. The supervisor does so too, if it lives.
+    fn clear_away(&self) {
+        if let Some(scratch) = self.scratch {
+            run::kill_descendants(|| watchdog::descendants(&[]));
+            scratch.remove();
+        }
     }
 
     fn prepare(&self, leash: &OwnedFd) -> io::Result<Interpreters<'a>> {

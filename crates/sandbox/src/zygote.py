@@ -22,7 +22,8 @@ SCRIPT, HARNESS, EXEC = 0, 1, 2
 REQUEST = struct.Struct("<BIQQQQQQQQ")
 REPLY = struct.Struct("<iQQQ")
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x4000000, 0x8000000, 0x20000000
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 38, 47
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
+PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 38, 47
 SECCOMP_MODE_FILTER, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
 # Signals by which a child says why it ended; see `run.rs`.
 OUT_OF_MEMORY, OUT_OF_DISK = signal.SIGRTMIN + 7, signal.SIGRTMIN + 8
@@ -55,6 +56,9 @@ class Walls:
         self.restrict_self = setup["landlock_restrict_self"]
         self.capset = setup["capset"]
         self.first_to_go = setup["first_to_go"]
+        if setup["same_user"]:
+            # Programs are the same user, and might look into this process otherwise.
+            check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
         self.most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         self.instructions = bytes(setup["filter"])
         self.filter = Filter(len(self.instructions) // 8, self.instructions)
@@ -64,6 +68,7 @@ class Walls:
         )
 
     def lock_in(self, limits, namespaces):
+        check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
         if self.first_to_go:
             # Out of memory, the kernel ends a run rather than this interpreter.
             fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)

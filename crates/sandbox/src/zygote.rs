@@ -322,6 +322,7 @@ fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CStri
         landlock_restrict_self: i64,
         capset: i64,
         first_to_go: bool,
+        same_user: bool,
     }
     let told = serde_json::to_string(&Setup {
         home: &setup.home,
@@ -331,6 +332,7 @@ fn arguments(setup: &ZygoteSetup<'_>, wanted: &[String]) -> io::Result<Vec<CStri
         landlock: setup.landlock.as_ref().map(|_| LANDLOCK_FD),
         landlock_restrict_self: libc::SYS_landlock_restrict_self,
         capset: libc::SYS_capset,
+        same_user: setup.tier != Tier::Namespaces,
         first_to_go: setup.meters.is_some_and(Meters::counts_memory),
     })?;
     let program = sys::c_path(setup.python)?;

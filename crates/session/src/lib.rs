@@ -6,12 +6,17 @@
 //! to do is a [`SessionError`], and never the command's fault. What sessions hold is written down as
 //! [`lease`]s, so that nothing outlives the program that started them for long.
 
+mod apptainer;
 mod backend;
 mod command;
 mod error;
 mod image;
 pub mod lease;
+pub mod queue;
+mod tree;
+mod wire;
 
+pub use apptainer::{Apptainer, ApptainerOptions, sif_name};
 pub use backend::{Backend, Session, SnapshotId};
 pub use command::{Command, CommandOutcome};
 pub use error::SessionError;

@@ -1,0 +1,16 @@
+//! Sessions through a shared folder: requests and responses are files, so a cluster's compute nodes
+//! need no network to be asked.
+//!
+//! ```text
+//! QUEUE/runner-0/in/ID.json ──rename──▶ claimed/ID.TOKEN.json ──▶ out/ID.json ──▶ fetched, removed
+//!                heartbeat.json every 2 s, ready.json; quarantine/ for what is no request
+//! ```
+
+mod client;
+mod folder;
+mod message;
+mod runner;
+mod serve;
+
+pub use client::{Queue, QueueOptions};
+pub use runner::{RunnerError, RunnerOptions, instance_name, serve};

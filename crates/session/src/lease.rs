@@ -25,7 +25,7 @@ use std::{
 };
 
 pub use owner::{Owner, Standing};
-pub use reap::{Failed, ReapReport, Reclaimer, Removed};
+pub use reap::{Failed, Owners, ReapReport, Reclaimer, Removed};
 pub use record::{Held, LeaseRecord};
 
 /// How long a lease outlives its last renewal where its owner cannot be seen.

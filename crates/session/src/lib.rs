@@ -9,6 +9,7 @@
 mod apptainer;
 mod backend;
 mod command;
+pub mod docker;
 mod error;
 mod image;
 pub mod lease;

@@ -22,9 +22,30 @@ pub trait Reclaimer: Send + Sync {
     /// gone already counts as removed. An error says what to do.
     async fn reclaim(&self, id: &str, held: &Held) -> Option<Result<(), String>>;
 
-    /// Removes what carries the mark of an owner for whom `dead` holds (given the lease's id and its
-    /// owner), whether or not a lease file speaks of it, and writes it into the report.
-    async fn sweep(&self, dead: &(dyn Fn(&str, &Owner) -> bool + Sync), report: &mut ReapReport);
+    /// Removes what carries the mark of a dead owner, whether or not a lease file speaks of it, and
+    /// writes it into the report.
+    async fn sweep(&self, owners: &Owners, report: &mut ReapReport);
+}
+
+/// Which owners are dead, as of the beginning of a reaping.
+#[derive(Debug)]
+pub struct Owners {
+    observer: Owner,
+    leases: Vec<LeaseRecord>,
+    /// Seconds since the boot.
+    now: f64,
+}
+
+impl Owners {
+    /// Whether what is marked with the lease `id` and `owner` may be removed.
+    pub fn is_dead(&self, id: &str, owner: &Owner) -> bool {
+        let known = self.leases.iter().find(|lease| lease.id == id);
+        let standing = match known {
+            Some(lease) => standing(lease, &self.observer, self.now),
+            None => owner.standing(&self.observer),
+        };
+        standing == Standing::Dead
+    }
 }
 
 /// What a reaping did.
@@ -74,16 +95,13 @@ impl Leases {
                 Standing::Dead => self.end(record, reclaimers, &mut report).await?,
             }
         }
-        let dead = |id: &str, owner: &Owner| {
-            let known = records.iter().find(|record| record.id == id);
-            let standing = known.map_or_else(
-                || owner.standing(self.owner()),
-                |record| standing(record, self.owner(), now),
-            );
-            standing == Standing::Dead
+        let owners = Owners {
+            observer: self.owner().clone(),
+            leases: records,
+            now,
         };
         for reclaimer in reclaimers {
-            reclaimer.sweep(&dead, &mut report).await;
+            reclaimer.sweep(&owners, &mut report).await;
         }
         self.remove_unfinished();
         Ok(report)

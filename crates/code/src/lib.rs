@@ -10,5 +10,6 @@ mod path;
 pub use assertions::{Assertion, Assertions, Expectation, Literal, assertions};
 pub use extract::{Extracted, Fence, extract_python};
 pub use normal_form::{NormalForm, normal_form};
+pub use observe::could_read_layout;
 pub use patch::Patch;
 pub use path::{PathError, RelativePath};

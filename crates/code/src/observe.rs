@@ -7,6 +7,12 @@
 
 use ruff_python_ast::token::TokenKind;
 
+/// Whether a text could be Python that reads the layout of a program beside it. Looks at words only.
+pub fn could_read_layout(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(watched)
+}
+
 /// Looks at one token after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
@@ -164,7 +170,17 @@ fn watched(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::NAMES;
+    use super::*;
+
+    #[test]
+    fn words_are_looked_at() {
+        assert!(could_read_layout(
+            "assert candidate.__code__.co_firstlineno == 1"
+        ));
+        assert!(!could_read_layout(
+            "assert candidate([1, 2]) == 3, 'a code_point'"
+        ));
+    }
 
     #[test]
     fn names_are_in_order() {

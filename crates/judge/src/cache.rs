@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use code::NormalForm;
 use sandbox::{Language, Limits, Tier};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
@@ -26,13 +27,15 @@ impl CacheKey {
         tier: Tier,
     ) -> Self {
         let form = match submission.language {
-            Language::Python => code::normal_form(&submission.source).digest,
-            _ => *blake3::hash(submission.source.as_bytes()).as_bytes(),
+            Language::Python if !tests.could_read_programs() => {
+                code::normal_form(&submission.source)
+            }
+            _ => NormalForm::exact(submission.source.as_bytes()),
         };
         let language = submission.language;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(b"etude verdict 2\0");
-        hasher.update(&form);
+        hasher.update(b"etude verdict 3\0");
+        hasher.update(&form.digest);
         hasher.update(&tests.digest());
         hasher.update(format!("{language}\0{limits:?}\0{version}\0{tier:?}").as_bytes());
         Self(*hasher.finalize().as_bytes())
@@ -132,5 +135,30 @@ impl<'de> Deserialize<'de> for CacheKey {
             *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(Error::custom)?;
         }
         Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn layouts_share_a_key_unless_the_tests_are_given_the_text() {
+        let same_key = |tests: &Tests| {
+            let key = |source: &str| {
+                let submission = Submission::new(Language::Python, source);
+                CacheKey::new(&submission, tests, &Limits::SMALL, "3", Tier::Namespaces)
+            };
+            key("def f(): return 1\n") == key("def f(): return 1  # one\n")
+        };
+        assert!(same_key(&Tests::function("f", [])));
+        assert!(same_key(&Tests::asserts(["assert f() == 1"])));
+        assert!(same_key(&Tests::assert_script("assert f() == 1", None)));
+        let line = "assert f.__code__.co_firstlineno == 1";
+        assert!(!same_key(&Tests::asserts([line])));
+        assert!(!same_key(&Tests::assert_script(line, None)));
+        assert!(!same_key(&Tests::pytest(BTreeMap::new(), vec![], vec![])));
+        assert!(!same_key(&Tests::script(Language::Bash, "wc program")));
     }
 }

@@ -223,6 +223,20 @@ impl Tests {
         self.len() == 0
     }
 
+    /// Whether the tests may look at more of a program than what it does: its text, its lines.
+    pub(crate) fn could_read_programs(&self) -> bool {
+        match &self.kind {
+            Kind::Function { .. } | Kind::Stdio { .. } | Kind::Calls { .. } => false,
+            Kind::Asserts { setup, asserts } => asserts
+                .iter()
+                .chain([setup])
+                .any(|text| code::could_read_layout(text)),
+            Kind::AssertScript { script, .. } => code::could_read_layout(script),
+            // They are given the program as a file.
+            Kind::Pytest(_) | Kind::Script { .. } => true,
+        }
+    }
+
     /// BLAKE3 of the contents.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();

@@ -74,3 +74,27 @@ fn shown(path: &Path, root: &Path) -> String {
         .display()
         .to_string()
 }
+
+/// Rows of the table of hostile inputs (spec of the sandbox, section 4).
+const HOSTILE_ROWS: usize = 38;
+
+#[test]
+fn every_row_of_hostile_inputs_has_a_test() {
+    let root = workspace_root();
+    let tests: String = files_below(&root.join("crates"), "rs")
+        .iter()
+        .filter(|path| path.components().any(|part| part.as_os_str() == "tests"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    // What is a test stands right behind its attribute.
+    let is_tested = |row: usize| {
+        let name = format!("fn row_{row:02}_");
+        let mut lines = tests.lines().zip(tests.lines().skip(1));
+        lines.any(|(before, line)| {
+            let function = line.strip_prefix("async ").unwrap_or(line);
+            function.starts_with(&name) && matches!(before, "#[test]" | "#[tokio::test]")
+        })
+    };
+    let missing: Vec<usize> = (1..=HOSTILE_ROWS).filter(|row| !is_tested(*row)).collect();
+    assert!(missing.is_empty(), "rows without a test: {missing:?}");
+}

@@ -2,7 +2,7 @@
 //!
 //! The program and its tests share an interpreter, so what pytest says can be forged by a program
 //! that sets out to (spec of the sandbox, row 38). What is done about that: test files are written
-//! over whatever the program brought, plugins and options of the environment are off, every expected
+//! over whatever the program brought and looked at again afterwards, plugins and options of the environment are off, every expected
 //! id must be there, a test that must fail is run along, and a summary that stands there twice is
 //! tampering.
 
@@ -220,18 +220,35 @@ pub(crate) async fn run(
             executable: false,
         })
         .collect();
-    let job = Job {
+    let mut job = Job {
         env: environment().to_vec(),
         ..job
     };
+    let program_file = cases.program.as_str();
+    let tests = job.files.iter().filter(|file| file.path != program_file);
+    let tests: BTreeMap<String, Vec<u8>> = tests
+        .map(|file| (file.path.clone(), file.contents.clone()))
+        .collect();
+    job.fetch = tests.keys().cloned().collect();
     let outcome = judge.run(job).await?;
+    let overwritten = outcome
+        .files
+        .iter()
+        .any(|file| file.contents.as_ref().ok() != tests.get(&file.path));
     let output = outcome.stdout.text();
     let graded = canary.grade(&output, &cases.fail_to_pass, &cases.pass_to_pass);
-    let tampered = graded.tampered;
+    let tampered = graded.tampered || overwritten;
     let results: Vec<CaseResult> = graded
         .fail_to_pass
         .into_iter()
         .chain(graded.pass_to_pass)
+        .map(|case| {
+            if overwritten {
+                CaseResult::Missing
+            } else {
+                case
+            }
+        })
         .collect();
     let missing = results.contains(&CaseResult::Missing);
     let status = match limit_status(outcome.status) {
@@ -242,6 +259,7 @@ pub(crate) async fn run(
     };
     let last_line = output.lines().rev().find(|line| !line.trim().is_empty());
     let message = match last_line {
+        _ if overwritten => "the program changed its tests".to_owned(),
         _ if tampered => "the program forged the tests' summary".to_owned(),
         Some(line) => line.trim_matches(['=', ' ']).to_owned(),
         None => last_words(&outcome),

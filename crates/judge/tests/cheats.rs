@@ -196,7 +196,7 @@ async fn cheats_earn_nothing() {
 }
 
 #[tokio::test]
-async fn expected_values_are_nowhere_in_the_jail() {
+async fn row_33_expected_values_are_nowhere_in_the_jail() {
     let verdict = judge().verdict(SEARCH, &tests()).await.unwrap();
     assert_eq!(
         (verdict.n_passed, verdict.status),

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["session", "policy", "learn"],
     &["judge", "rollout"],
     &["critique"],
-    &["train", "eval", "report"],
+    &["train", "eval", "report", "server"],
     &["etude"],
 ];
 

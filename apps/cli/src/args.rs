@@ -104,6 +104,8 @@ pub(crate) struct SandboxArgs {
 pub(crate) enum SandboxCommand {
     /// Run one program behind walls and say how it ended
     Run(SandboxRunArgs),
+    /// Serve runs and verdicts over HTTP, in the dialect of SandboxFusion
+    Serve(SandboxServeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -197,4 +199,38 @@ pub(crate) struct SampleArgs {
     /// Print one JSON object a sample: prompt_ids, response_ids, logprobs, text, stop
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxServeArgs {
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(crate) bind: String,
+    /// Programs that run at the same time [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<usize>,
+    /// Programs that may wait; more are answered with 429
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) queue: usize,
+    /// MiB of memory of a program whose request does not say
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
+    pub(crate) memory: u64,
+    /// A file with the token that requests must bring as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// MiB of the largest request; larger ones are answered with 413
+    #[arg(long, value_name = "MIB", default_value_t = 32)]
+    pub(crate) max_body: usize,
+    /// Seconds for requests under way when the server is told to end
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::sandbox_serve::drain)]
+    pub(crate) drain: Duration,
+    /// Problems that requests may name: NAME=CLASS:FILE, a JSONL file with an `id` in every row
+    #[arg(long = "dataset", value_name = "NAME=CLASS:FILE")]
+    pub(crate) datasets: Vec<String>,
+    /// Keep verdicts in this folder, and look there before running anything
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Run programs even where only weak walls can be built
+    #[arg(long)]
+    pub(crate) allow_weak_tier: bool,
 }

@@ -10,6 +10,7 @@ mod report;
 mod sample;
 mod sandbox_command;
 mod sandbox_run;
+mod sandbox_serve;
 mod screen;
 mod train;
 mod walk;

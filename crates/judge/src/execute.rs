@@ -122,7 +122,7 @@ impl Judge {
             in_solution,
             args: cases.iter().map(|case| case.args.as_slice()).collect(),
         }];
-        let (outcome, mut report) = self.run_harness(&calls, self.config().limits).await?;
+        let (outcome, mut report) = self.run_harness(&calls, self.limits).await?;
         if report.tampered {
             report.programs = vec![vec![None; cases.len()]];
         }
@@ -223,10 +223,11 @@ sys.setrecursionlimit(6 * 10 ** 5)
 ";
 
 /// The name of what compilers make; see `sandbox::Toolchain`.
-const BUILT: &str = "main";
+pub const BUILT: &str = "main";
 
-/// The job without its build, running what a run of it has built.
-fn runs_what_was_built(job: &Job, outcome: &RunOutcome) -> Option<Job> {
+/// The job without its build, running what a run of it has built; `None` where that is not one file.
+/// `outcome` is of a run of `job` that fetched [`BUILT`].
+pub fn runs_what_was_built(job: &Job, outcome: &RunOutcome) -> Option<Job> {
     let Program::Exec { argv } = &job.program else {
         return None;
     };

@@ -25,6 +25,7 @@ const COMPUTING_SHARE: f64 = 0.05;
 #[derive(Clone, Debug)]
 pub struct Judge {
     inner: Arc<Inner>,
+    pub(crate) limits: Limits,
 }
 
 /// What a judge may be given besides a sandbox.
@@ -96,6 +97,7 @@ impl Judge {
         let JudgeParts { toolchains, store } = parts;
         let cache = Mutex::new(Cache::new(config.cache_capacity));
         Self {
+            limits: config.limits,
             inner: Arc::new(Inner {
                 sandbox,
                 toolchains,
@@ -104,6 +106,14 @@ impl Judge {
                 store,
                 counters: Counters::default(),
             }),
+        }
+    }
+
+    /// The same judge with other limits of a jail run.
+    pub fn within(&self, limits: Limits) -> Self {
+        Self {
+            limits,
+            ..self.clone()
         }
     }
 
@@ -167,7 +177,6 @@ impl Judge {
     fn key_of(&self, submission: &Submission, tests: &Tests) -> CacheKey {
         let Inner {
             sandbox,
-            config,
             toolchains,
             ..
         } = &*self.inner;
@@ -175,12 +184,12 @@ impl Judge {
             (Language::Python, _) | (_, Err(_)) => sandbox.python_version(),
             (_, Ok(toolchain)) => &toolchain.version,
         };
-        CacheKey::new(submission, tests, &config.limits, version, sandbox.tier())
+        CacheKey::new(submission, tests, &self.limits, version, sandbox.tier())
     }
 
     /// What runs `submission`.
     pub(crate) fn job(&self, submission: &Submission) -> Result<Job, JudgeError> {
-        let (source, limits) = (submission.source.as_bytes(), self.config().limits);
+        let (source, limits) = (submission.source.as_bytes(), self.limits);
         if submission.language == Language::Python {
             return Ok(Job::script(source, limits));
         }
@@ -223,16 +232,16 @@ impl Judge {
     /// The limits of a shared run of `n_programs`.
     pub(crate) fn batch_limits(&self, n_programs: usize) -> Limits {
         let config = self.config();
-        let cpu = config.evaluation_cpu.saturating_mul(2) + config.limits.cpu;
+        let cpu = config.evaluation_cpu.saturating_mul(2) + self.limits.cpu;
         let share = Duration::from_millis(20).saturating_mul(n_programs as u32);
         Limits {
             cpu: cpu + share,
-            wall: config
+            wall: self
                 .limits
                 .wall
                 .saturating_add((cpu + share).saturating_mul(8)),
-            output_max: config.limits.output_max.max(256 << 20),
-            ..config.limits
+            output_max: self.limits.output_max.max(256 << 20),
+            ..self.limits
         }
     }
 
@@ -242,7 +251,7 @@ impl Judge {
         calls: &[Call<'_>],
         limits: Limits,
     ) -> Result<(RunOutcome, Report), JudgeError> {
-        let per_program = (calls.len() > 1 || limits != self.config().limits)
+        let per_program = (calls.len() > 1 || limits != self.limits)
             .then(|| self.config().evaluation_cpu.as_secs_f64());
         let payload =
             harness::payload(calls, per_program).map_err(|error| JudgeError::Harness {

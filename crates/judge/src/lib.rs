@@ -25,6 +25,7 @@ pub use cache::CacheKey;
 pub use comparator::Comparator;
 pub use error::JudgeError;
 pub use evaluate::Evaluation;
+pub use execute::{BUILT, runs_what_was_built};
 pub use judge::{Judge, JudgeConfig, JudgeParts, JudgeStats};
 pub use scoring::Scoring;
 pub use store::{StoreError, StoreStats, VerdictStore};

@@ -191,7 +191,7 @@ pub(crate) async fn run(
 ) -> Result<Ran, JudgeError> {
     let limits = Limits {
         output_keep: 4 << 20,
-        ..judge.config().limits
+        ..judge.limits
     };
     let canary = Canary::new(program);
     let mut job = judge

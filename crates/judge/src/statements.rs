@@ -93,7 +93,7 @@ pub(crate) async fn run(
         detail: error.to_string(),
     })?;
     let source = harness::STATEMENTS.clone();
-    let job = Job::harness(source, payload, judge.config().limits);
+    let job = Job::harness(source, payload, judge.limits);
     let outcome = judge.run(job).await?;
     let mut report = harness::read(&outcome.result, &[statements.items.len() + 1]);
     let mut records = report.programs.pop().unwrap_or_default();

@@ -148,12 +148,12 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let read: T = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let mut loc = vec!["body".to_owned()];
         let path = error.path().to_string();
-        if path != "." {
-            loc.extend(
-                path.split(['.', '['])
-                    .map(|part| part.trim_end_matches(']').to_owned()),
-            );
-        }
+        let parts = path
+            .split(['.', '['])
+            .map(|part| part.trim_end_matches(']'));
+        // A question mark stands for what the end of the text left unsaid.
+        let known = parts.filter(|part| !part.is_empty() && *part != "?");
+        loc.extend(known.map(str::to_owned));
         let inner = error.into_inner();
         let msg = inner.to_string();
         let kind = match inner.classify() {

@@ -22,3 +22,4 @@ mod runs;
 mod sample;
 mod sandbox_faults;
 mod sandbox_run;
+mod serve;

@@ -14,6 +14,7 @@ mod error;
 mod image;
 pub mod lease;
 pub mod queue;
+pub mod ssh;
 mod tree;
 mod wire;
 

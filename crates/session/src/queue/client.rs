@@ -89,6 +89,14 @@ impl Queue {
         runners
     }
 
+    /// The runner whose instance is for `run`.
+    pub(crate) fn owner(&self, run: &str) -> Option<u32> {
+        self.alive().into_iter().find(|id| {
+            let heartbeat = self.folder(*id).heartbeat();
+            heartbeat.is_some_and(|it| it.current_run_id.as_deref() == Some(run))
+        })
+    }
+
     /// Starts the instance of a run on the first free runner and says which.
     pub(crate) async fn place(&self, request: Request) -> Result<(u32, Response), SessionError> {
         let deadline = Instant::now() + self.options.wait;

@@ -9,8 +9,10 @@
 mod client;
 mod folder;
 mod message;
+mod proxy;
 mod runner;
 mod serve;
 
 pub use client::{Queue, QueueOptions};
+pub use proxy::swe_proxy;
 pub use runner::{RunnerError, RunnerOptions, instance_name, serve};

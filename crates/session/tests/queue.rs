@@ -1,6 +1,6 @@
 //! The file queue, its runner and apptainer, the last as a stand-in that checks its arguments.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
     fs,

@@ -106,6 +106,22 @@ pub(crate) enum SandboxCommand {
     Run(SandboxRunArgs),
     /// Serve runs and verdicts over HTTP, in the dialect of SandboxFusion
     Serve(SandboxServeArgs),
+    /// Remove the containers, folders, mounts and processes that dead programs left
+    Reap(SandboxReapArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxReapArgs {
+    /// Where programs write down what they hold [default: etude/leases below XDG_STATE_HOME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) leases: Option<PathBuf>,
+    /// The one container engine to look at, a socket or tcp://HOST:PORT [default: those that leases
+    /// name and those in the usual places, as far as they answer]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) engine: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod plan;
 mod report;
 mod sample;
 mod sandbox_command;
+mod sandbox_reap;
 mod sandbox_run;
 mod sandbox_serve;
 mod screen;

@@ -150,16 +150,18 @@ pub fn grade(statuses: &TestStatuses, fail_to_pass: &[String], pass_to_pass: &[S
 struct Canary {
     path: String,
     id: String,
+    text: String,
 }
-
-const CANARY: &str = "def test_that_fails():\n    assert False\n";
 
 impl Canary {
     fn new(seed: &str) -> Self {
         let hash = blake3::hash(seed.as_bytes()).to_hex();
         let path = format!("test_{}.py", &hash[..12]);
-        let id = format!("{path}::test_that_fails");
-        Self { path, id }
+        // Known by nothing to those who have not seen the seed as a whole.
+        let name = format!("test_{}", &hash[12..20]);
+        let id = format!("{path}::{name}");
+        let text = format!("def {name}():\n    assert False\n");
+        Self { path, id, text }
     }
 
     /// Grades an output that has to contain the canary's failure.
@@ -211,7 +213,7 @@ pub(crate) async fn run(
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str())),
     );
-    files.insert(&canary.path, CANARY);
+    files.insert(&canary.path, &canary.text);
     job.files = files
         .into_iter()
         .map(|(path, text)| InputFile {
@@ -296,7 +298,7 @@ pub async fn in_session(
             backend: "pytest",
             detail: error.to_string(),
         })?;
-    session.write(&path, CANARY.as_bytes(), 0o644).await?;
+    session.write(&path, canary.text.as_bytes(), 0o644).await?;
     let ids = fail_to_pass.iter().chain(pass_to_pass);
     let mut targets: Vec<&str> = ids.filter_map(|id| id.split("::").next()).collect();
     targets.sort_unstable();

@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Sample(SampleArgs),
     /// Run programs that are not trusted
     Sandbox(SandboxArgs),
+    /// Serve sessions: of a file queue, or at the other end of an ssh channel
+    Runner(RunnerArgs),
     /// Say what this machine offers, and how to get what is missing
     Doctor(DoctorArgs),
 }
@@ -162,6 +164,44 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(seconds) if (0.001..=DAY).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!("must be a number of seconds from 0.001 to {DAY}")),
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunnerArgs {
+    /// The folder that clients and runners share [default: $QUEUE_ROOT, or ~/gp_queue]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) queue: Option<PathBuf>,
+    /// Serve runner-N of the queue; each number has one runner
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) id: u32,
+    /// Where the images are, as .sif files [default: $GP_SIF_DIR or $SIF_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sif_dir: Option<PathBuf>,
+    /// A folder that every instance sees at /mnt/share; work trees are kept in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) share: Option<PathBuf>,
+    /// What sessions run in; queue passes them on to the queue's runners, for --stdio
+    #[arg(long, value_name = "NAME", default_value = "apptainer", value_parser = ["apptainer", "queue"])]
+    pub(crate) backend: String,
+    /// The apptainer program, also a singularity that takes the same arguments
+    #[arg(long, value_name = "PROGRAM", default_value = "apptainer")]
+    pub(crate) apptainer: PathBuf,
+    /// Seconds without a request after which the instance is stopped
+    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    pub(crate) idle_timeout: Duration,
+    /// Seconds without a request after which another run may take the instance
+    /// [default: as --idle-timeout]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) orphan_ttl: Option<Duration>,
+    /// End after the first instance was stopped
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Serve one session to whoever writes requests to the standard input
+    #[arg(long, conflicts_with = "swe_proxy")]
+    pub(crate) stdio: bool,
+    /// Carry out one operation on the queue: a JSON object on the standard input, one on the output
+    #[arg(long)]
+    pub(crate) swe_proxy: bool,
 }
 
 #[derive(Debug, Args)]

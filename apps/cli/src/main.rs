@@ -7,6 +7,7 @@ mod failure;
 mod machine;
 mod plan;
 mod report;
+mod runner;
 mod sample;
 mod sandbox_command;
 mod sandbox_reap;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
+        Command::Runner(args) => runner::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),
     };
     match done {

@@ -3,8 +3,12 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use code::RelativePath;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_path_to_error::Segment;
 
-use crate::dialect::{DatasetRequest, RunCodeRequest, SubmitRequest};
+use crate::{
+    dialect::{DatasetRequest, RunCodeRequest, SubmitRequest},
+    object::Object,
+};
 
 /// What a request is.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,12 +62,16 @@ const MAX_MEMORY_MB: i64 = 1 << 20;
 pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
     match route {
         Route::RunCode => {
-            let request: RunCodeRequest = read(body)?;
+            let Object::<RunCodeRequest>(request) = read(body)?;
             check(&request, &["body"])?;
             Ok(Request::RunCode(request))
         }
         Route::Batch => {
-            let requests: Vec<RunCodeRequest> = read(body)?;
+            let requests: Vec<Object<RunCodeRequest>> = read(body)?;
+            let requests: Vec<_> = requests
+                .into_iter()
+                .map(|Object(request)| request)
+                .collect();
             if requests.len() > MAX_BATCH {
                 let msg = format!("{} requests, more than {MAX_BATCH}", requests.len());
                 return Err(Invalid::at(&["body"], msg));
@@ -74,7 +82,7 @@ pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
             Ok(Request::Batch(requests))
         }
         Route::Submit => {
-            let request: SubmitRequest = read(body)?;
+            let Object::<SubmitRequest>(request) = read(body)?;
             let config = ["body", "config"];
             for (name, value) in [
                 ("compile_timeout", request.config.compile_timeout),
@@ -86,7 +94,10 @@ pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
             }
             Ok(Request::Submit(request))
         }
-        Route::Dataset => Ok(Request::Dataset(read(body)?)),
+        Route::Dataset => {
+            let Object::<DatasetRequest>(request) = read(body)?;
+            Ok(Request::Dataset(request))
+        }
     }
 }
 
@@ -147,13 +158,13 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read: T = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let mut loc = vec!["body".to_owned()];
-        let path = error.path().to_string();
-        let parts = path
-            .split(['.', '['])
-            .map(|part| part.trim_end_matches(']'));
-        // A question mark stands for what the end of the text left unsaid.
-        let known = parts.filter(|part| !part.is_empty() && *part != "?");
-        loc.extend(known.map(str::to_owned));
+        loc.extend(error.path().iter().filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(index.to_string()),
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Enum { variant } => Some(variant.clone()),
+            // What the end of the text left unsaid.
+            Segment::Unknown => None,
+        }));
         let inner = error.into_inner();
         let msg = inner.to_string();
         let kind = match inner.classify() {

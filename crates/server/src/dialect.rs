@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::object::Object;
+
 /// `POST /run_code`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RunCodeRequest {
@@ -34,7 +36,7 @@ pub struct SubmitRequest {
     pub dataset: String,
     pub id: Id,
     pub completion: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     pub config: TestConfig,
 }
 
@@ -76,7 +78,7 @@ pub struct DatasetRequest {
     pub offset: Option<usize>,
     #[serde(default)]
     pub limit: Option<usize>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     pub config: TestConfig,
     #[serde(default, deserialize_with = "or_default")]
     pub results: Vec<Value>,
@@ -168,4 +170,12 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Null stands for an object without fields.
+fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let object = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(object.map_or_else(T::default, |Object(value)| value))
 }

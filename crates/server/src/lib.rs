@@ -14,6 +14,7 @@ mod dialect;
 mod extract;
 mod fault;
 mod metrics;
+mod object;
 mod routes;
 mod run_code;
 mod service;

@@ -17,7 +17,7 @@ pub(crate) async fn run(
     service: &Service,
     request: &RunCodeRequest,
 ) -> Result<RunCodeResponse, Fault> {
-    let language = Service::language(&request.language)?;
+    let language = Service::language(&request.language, &["body", "language"])?;
     let limits = limits(
         request.run_timeout,
         match request.memory_limit_mb {

@@ -110,8 +110,8 @@ impl Service {
         &self.inner.metrics
     }
 
-    /// The language called `name`.
-    pub(crate) fn language(name: &str) -> Result<Language, Fault> {
+    /// The language that the request calls `name` in its field `at`.
+    pub(crate) fn language(name: &str, at: &[&str]) -> Result<Language, Fault> {
         let known = || Language::ALL.map(Language::name).join(", ");
         match Language::named(name) {
             Some(language) => Ok(language),
@@ -121,7 +121,7 @@ impl Service {
             ))),
             None => {
                 let msg = format!("unknown language {name:?}; known are {}", known());
-                Err(crate::Invalid::at(&["body", "language"], msg).into())
+                Err(crate::Invalid::at(at, msg).into())
             }
         }
     }

@@ -39,7 +39,7 @@ pub(crate) async fn submit(
     let class = class_of(service, request)?;
     let row = row_of(service, request)?;
     let name = config.language.as_deref().unwrap_or("python");
-    let language = Service::language(name)?;
+    let language = Service::language(name, &["body", "config", "language"])?;
     let found = extract(&request.completion, name);
     let problem = Problem {
         service,

@@ -23,3 +23,4 @@ mod sample;
 mod sandbox_faults;
 mod sandbox_run;
 mod serve;
+mod serve_lifecycle;

@@ -14,14 +14,14 @@ use tempfile::TempDir;
 use crate::etude::{etude, package};
 
 /// A server, ended with SIGTERM when dropped.
-struct Server {
-    child: Child,
-    address: String,
-    _scratch: TempDir,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    scratch: TempDir,
 }
 
 impl Server {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let scratch = TempDir::new().unwrap();
         let dataset = format!("small=CommonOJ:{}", clients("small.jsonl").display());
         let mut child = etude(
@@ -41,12 +41,18 @@ impl Server {
         Self {
             child,
             address,
-            _scratch: scratch,
+            scratch,
         }
     }
 
     /// One request; the reply's code, head and body.
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String, Vec<u8>) {
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
@@ -68,12 +74,12 @@ impl Server {
         (code, head, reply[end + 4..].to_vec())
     }
 
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let (code, _, body) = self.ask("POST", path, "", body.to_string().as_bytes());
         (code, serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    fn terminate(&self, signal: &str) {
+    pub(crate) fn terminate(&self, signal: &str) {
         let id = self.child.id().to_string();
         Command::new("kill").args([signal, &id]).status().unwrap();
     }
@@ -351,7 +357,7 @@ fn a_server_that_is_told_to_end_finishes_what_is_under_way() {
     );
     assert!(server.child.wait().unwrap().success());
     let refused = etude(
-        server._scratch.path(),
+        server.scratch.path(),
         ["sandbox", "serve", "--bind", "nowhere"],
     )
     .output()
@@ -359,17 +365,21 @@ fn a_server_that_is_told_to_end_finishes_what_is_under_way() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// `ETUDE_TEST_CLIENTS` names a Python interpreter that has `sandbox-fusion` and `verl`.
+/// `ETUDE_TEST_CLIENTS` names a Python interpreter that has what
+/// `pip install -r apps/cli/tests/cases/clients/requirements.txt` and `pip install --no-deps verl`
+/// bring.
 #[test]
 fn the_clients_that_people_have_work_unchanged() {
     let Some(python) = std::env::var_os("ETUDE_TEST_CLIENTS") else {
         eprintln!("skipped: ETUDE_TEST_CLIENTS names no interpreter with sandbox-fusion and verl");
         return;
     };
+    let evals = format!("evals=HumanEval:{}", clients("evals.jsonl").display());
+    let server = Server::start(&["--dataset", &evals]);
     for script in ["sandbox_fusion_client.py", "verl_client.py"] {
         let output = Command::new(&python)
             .arg(clients(script))
-            .arg(format!("http://{}", SERVER.address))
+            .arg(format!("http://{}", server.address))
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

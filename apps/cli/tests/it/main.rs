@@ -18,6 +18,7 @@ mod interrupts;
 mod logprobs;
 mod processes;
 mod resume;
+mod runner;
 mod runs;
 mod sample;
 mod sandbox_faults;

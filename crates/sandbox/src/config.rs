@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Workspace;
+
 /// The setup of a [`Sandbox`](crate::Sandbox). Built with [`Config::new`], changed by field.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
@@ -34,6 +36,8 @@ pub struct Config {
     pub runs_per_slot: u32,
     /// Where the working folders of the weaker tiers are made. [`Tier::Namespaces`] needs none.
     pub scratch: PathBuf,
+    /// A folder of this machine that programs may change, kept from run to run.
+    pub workspace: Option<Workspace>,
 }
 
 /// Which walls to use.
@@ -96,6 +100,7 @@ impl Config {
             queue_limit: 100_000,
             runs_per_slot: 2000,
             scratch: PathBuf::from("/tmp"),
+            workspace: None,
         }
     }
 }

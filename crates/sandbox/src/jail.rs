@@ -12,7 +12,7 @@ use std::{
 
 use libc::pid_t;
 
-use crate::{InputFile, disk, files, ids, sys};
+use crate::{InputFile, Workspace, disk, files, ids, sys, workspace::Opened};
 
 /// The namespaces of a slot. The network namespace stays empty: not even loopback is up.
 pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -37,10 +37,15 @@ const NOBODY_ID: u32 = 65534;
 ///
 /// Programs are a user that owns nothing, where the starting user may arrange that; one per slot, as
 /// some per-user limits of older kernels ignore namespaces.
-pub(crate) fn map_ids(pid: pid_t, slot: usize) -> io::Result<()> {
+///
+/// A `chosen` user is taken or refused.
+pub(crate) fn map_ids(pid: pid_t, slot: usize, chosen: Option<u32>) -> io::Result<()> {
     let (user, group) = sys::effective_ids();
     let unowned = ids::unowned(slot);
-    let candidates = [(unowned, unowned), (NOBODY_ID, NOBODY_ID), (user, group)];
+    let candidates = match chosen {
+        Some(chosen) => vec![(chosen, chosen)],
+        None => vec![(unowned, unowned), (NOBODY_ID, NOBODY_ID), (user, group)],
+    };
     let mut refused = io::Error::other("no user could be mapped");
     for (outer_user, outer_group) in candidates {
         let own = outer_user == user;
@@ -69,8 +74,12 @@ pub(crate) fn map_ids(pid: pid_t, slot: usize) -> io::Result<()> {
 /// Builds the slot's root and moves into it. Called in the slot, while it still has the ids of its
 /// parent, so that folders only they can enter may be bound; becomes [`INNER_ID`] on the way.
 ///
-/// `binds` appear read-only at their own place.
-pub(crate) fn enter_root(binds: &[PathBuf]) -> io::Result<()> {
+/// `binds` appear read-only at their own place, and the work tree at its own. Returns what the
+/// programs change of that.
+pub(crate) fn enter_root(
+    binds: &[PathBuf],
+    workspace: Option<&Workspace>,
+) -> io::Result<Option<OwnedFd>> {
     let base = Path::new("/tmp");
     sys::mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)?;
     let mut sources = Vec::new();
@@ -87,6 +96,7 @@ pub(crate) fn enter_root(binds: &[PathBuf]) -> io::Result<()> {
             Err(_) => {}
         }
     }
+    let workspace = workspace.map(Opened::new).transpose()?;
     let devices = DEVICES.map(|name| Path::new("/dev").join(name));
     let devices = devices.into_iter().map(|path| {
         let source = sys::open_path(&sys::c_path(&path)?).map_err(|error| at(&path, error))?;
@@ -119,6 +129,9 @@ pub(crate) fn enter_root(binds: &[PathBuf]) -> io::Result<()> {
         bind(source, &target).map_err(|error| at(path, error))?;
         sys::make_read_only(&sys::c_path(&target)?).map_err(|error| at(path, error))?;
     }
+    if let Some(workspace) = &workspace {
+        workspace.mount_below(base)?;
+    }
     for (path, source) in &devices {
         let target = base.join(path.strip_prefix("/").unwrap_or(path));
         fs::File::create(&target)?;
@@ -146,7 +159,8 @@ pub(crate) fn enter_root(binds: &[PathBuf]) -> io::Result<()> {
     }
     // While the host's own is still in sight: the kernel asks for that.
     mount_proc(&base.join("proc"))?;
-    pivot(base)
+    pivot(base)?;
+    Ok(workspace.map(|workspace| workspace.changes))
 }
 
 /// Present on some systems, and needed by some programs where present.
@@ -173,7 +187,7 @@ fn copy_links(base: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn bind(source: &OwnedFd, target: &Path) -> io::Result<()> {
+pub(crate) fn bind(source: &OwnedFd, target: &Path) -> io::Result<()> {
     let source = CString::new(format!("/proc/self/fd/{}", source.as_raw_fd()))?;
     let flags = libc::MS_BIND | libc::MS_REC;
     sys::mount(Some(&source), &sys::c_path(target)?, None, flags, None)
@@ -207,7 +221,7 @@ fn pivot(root: &Path) -> io::Result<()> {
     sys::mount(None, c"/", None, flags, None)
 }
 
-fn at(path: &Path, error: io::Error) -> io::Error {
+pub(crate) fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
@@ -220,8 +234,9 @@ pub(crate) struct RunNamespaces {
 
 impl RunNamespaces {
     /// Fresh pid, mount, ipc and uts namespaces with an empty `/tmp` and a `/box` of `input` alone,
-    /// each with room for `disk` bytes more. Called in a slot.
-    pub(crate) fn new(disk: u64, input: &[InputFile]) -> io::Result<Self> {
+    /// each with room for `disk` bytes more. What the slot's root has of `shown` stays visible
+    /// where these would hide it. Called in a slot.
+    pub(crate) fn new(disk: u64, input: &[InputFile], shown: &[PathBuf]) -> io::Result<Self> {
         let namespaces =
             libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
         let options = |bytes: u64, inodes: u64| {
@@ -237,7 +252,7 @@ impl RunNamespaces {
         let (ready, tell_ready) = sys::pipe()?;
         match sys::clone(namespaces)? {
             sys::Cloned::Child => {
-                let told = match furnish(&options, input) {
+                let told = match furnish(&options, input, shown) {
                     Ok(()) => "ready".to_owned(),
                     Err(error) => error.to_string(),
                 };
@@ -285,12 +300,26 @@ impl Drop for RunNamespaces {
 }
 
 /// In the new namespaces, as their pid 1. The options are those of `/tmp` and `/box`.
-fn furnish(options: &[CString; 2], input: &[InputFile]) -> io::Result<()> {
+fn furnish(options: &[CString; 2], input: &[InputFile], shown: &[PathBuf]) -> io::Result<()> {
     sys::die_with_parent()?;
     mount_proc(Path::new("/proc"))?;
+    let hidden_by_these = |path: &&PathBuf| path.starts_with("/tmp") || path.starts_with(HOME);
+    let shown = shown.iter().filter(hidden_by_these);
+    let shown = shown.map(|path| Ok((path, sys::open_path(&sys::c_path(path)?)?)));
+    let shown = shown.collect::<io::Result<Vec<_>>>()?;
     let hidden = libc::MS_NOSUID | libc::MS_NODEV;
     for (place, options) in [c"/tmp", c"/box"].into_iter().zip(options) {
         sys::mount(Some(c"tmpfs"), place, Some(c"tmpfs"), hidden, Some(options))?;
+    }
+    for (path, source) in shown {
+        if is_folder(source.as_fd())? {
+            fs::create_dir_all(path)?;
+        } else {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::File::create(path)?;
+        }
+        bind(&source, path).map_err(|error| at(path, error))?;
+        sys::make_read_only(&sys::c_path(path)?).map_err(|error| at(path, error))?;
     }
     files::write(Path::new(HOME), input)
 }

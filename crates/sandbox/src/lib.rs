@@ -25,6 +25,7 @@ mod language;
 mod outcome;
 mod probe;
 mod sandbox;
+mod workspace;
 
 mod mailbox;
 mod owner;
@@ -65,3 +66,4 @@ pub use outcome::{Captured, FetchedFile, NotFetched, RunOutcome, Status};
 pub use probe::{Probe, PythonReport, TierReport, probe};
 pub use sandbox::{Sandbox, SandboxStats, StatusCounts};
 pub use wire::MAX_JOB;
+pub use workspace::{WorkTree, Workspace, remove_tree};

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -44,20 +45,42 @@ const DISK_WATCH_EVERY: Duration = Duration::from_millis(60);
 /// For the interpreter to report a child that was killed.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// Runs `request` and says how it went. The end of `client` ends the run. Without namespaces, the
-/// working folder is that of `scratch`.
+/// What the slot has for all its runs.
+pub(crate) struct Ground<'a> {
+    /// The working folder, without namespaces.
+    pub(crate) scratch: Option<&'a Scratch>,
+    /// What programs may read besides the system's.
+    pub(crate) shown: &'a [PathBuf],
+    /// What programs change of the work tree, and its path in this process.
+    pub(crate) changes: Option<(OwnedFd, PathBuf)>,
+}
+
+impl Ground<'_> {
+    /// The folder whose growth is watched, as no file system of the run's own limits it.
+    fn watched(&self) -> Option<PathBuf> {
+        let scratch = self.scratch.map(Scratch::home);
+        scratch.or_else(|| self.changes.as_ref().map(|(_, path)| path.clone()))
+    }
+}
+
+/// Runs `request` and says how it went. The end of `client` ends the run.
 pub(crate) fn run(
     request: &Request,
     interpreters: &Interpreters<'_>,
     tier: Tier,
     client: Client<'_>,
-    scratch: Option<&Scratch>,
+    ground: &Ground<'_>,
 ) -> Result<Reply, Lost> {
+    let scratch = ground.scratch;
     let disk = request.program.limits.disk;
     let namespaces = match scratch {
         None => {
             let build = request.build.as_ref().map_or(0, |build| build.limits.disk);
-            Some(RunNamespaces::new(disk.max(build), &request.files)?)
+            Some(RunNamespaces::new(
+                disk.max(build),
+                &request.files,
+                ground.shown,
+            )?)
         }
         Some(scratch) => {
             files::write(&scratch.home(), &request.files)?;
@@ -81,8 +104,14 @@ pub(crate) fn run(
             .collect(),
         tier,
         namespaces: &namespaces,
-        scratch,
-        brought: files::space(&request.files),
+        brought: match &ground.changes {
+            Some((_, changes)) => {
+                let used = disk::usage(changes);
+                (used.bytes, used.files)
+            }
+            None => files::space(&request.files),
+        },
+        watched: ground.watched(),
         client,
     };
     let mut built = None;
@@ -115,8 +144,9 @@ struct Place<'a> {
     housekeeping: Vec<libc::pid_t>,
     tier: Tier,
     namespaces: &'a Option<RunNamespaces>,
-    scratch: Option<&'a Scratch>,
-    /// Bytes and files that the job brought along.
+    /// See [`Ground::watched`].
+    watched: Option<PathBuf>,
+    /// Bytes and files there that are not the program's doing.
     brought: (u64, u64),
     client: Client<'a>,
 }
@@ -408,14 +438,14 @@ impl Run<'_> {
     /// Without a file system of its own that is no larger than allowed.
     fn check_disk(&mut self) {
         let began = self.started.elapsed();
-        let Some(scratch) = self.place.scratch else {
+        let Some(watched) = &self.place.watched else {
             return;
         };
         if began < self.next_disk_watch {
             return;
         }
         let brought = self.place.brought;
-        let used = disk::usage(&scratch.home());
+        let used = disk::usage(watched);
         let bytes = used.bytes.saturating_sub(brought.0);
         let files = used.files.saturating_sub(brought.1);
         if bytes > self.task.limits.disk || files > disk::most_files(self.task.limits.disk) {

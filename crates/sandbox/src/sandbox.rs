@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::{
-    Config, Enforced, Job, RunOutcome, SandboxError, Tier,
+    Config, Enforced, Job, RunOutcome, SandboxError, Tier, TierChoice,
     language::foreign,
     mailbox::{Mailbox, Pending},
     owner,
@@ -68,7 +68,18 @@ pub struct StatusCounts {
 impl Sandbox {
     /// Starts the supervisor and its slots; returns when the first slot is ready. Blocks for some
     /// tens of milliseconds.
-    pub fn start(config: Config) -> Result<Self, SandboxError> {
+    ///
+    /// A workspace needs the walls of [`Tier::Namespaces`], and has one slot.
+    pub fn start(mut config: Config) -> Result<Self, SandboxError> {
+        if let Some(workspace) = &config.workspace {
+            workspace.check(&config.readable)?;
+            if let TierChoice::Exactly(tier @ (Tier::Landlock | Tier::Limits)) = config.tier {
+                let detail = "a work tree cannot be copied on write there".to_owned();
+                return Err(SandboxError::TierUnavailable { tier, detail });
+            }
+            config.tier = TierChoice::Exactly(Tier::Namespaces);
+            config.slots = 1;
+        }
         let python = find_python(config.python.as_deref(), &config.search)?;
         let mut readable = python.folders;
         readable.extend(foreign(config.readable.iter().cloned()));

@@ -17,7 +17,7 @@ use crate::{
     filter::Filters,
     groups::{Groups, Meters, SlotGroups},
     ids, jail,
-    run::{self, Lost},
+    run::{self, Ground, Lost},
     scratch::Scratch,
     sys, watchdog,
     wire::{self, Request},
@@ -110,7 +110,8 @@ impl Slot {
                     ended: false,
                 };
                 if tier == Tier::Namespaces {
-                    jail::map_ids(pid, index)?;
+                    let workspace = setup.config.workspace.as_ref();
+                    jail::map_ids(pid, index, workspace.and_then(|workspace| workspace.user))?;
                 }
                 sys::write_all(slot._leash.as_fd(), b"m")?;
                 Ok(slot)
@@ -179,8 +180,8 @@ impl<'a> Home<'a> {
             let told = serde_json::to_vec(ready).unwrap_or_default();
             let _ = sys::write_all(tell_ready.as_fd(), &told);
         };
-        let mut interpreters = match self.prepare(&leash) {
-            Ok(interpreters) => interpreters,
+        let (mut interpreters, changes) = match self.prepare(&leash) {
+            Ok(prepared) => prepared,
             Err(error) => {
                 tell(&Err(error.to_string()));
                 self.clear_away();
@@ -193,7 +194,7 @@ impl<'a> Home<'a> {
             socket: socket.as_fd(),
             leash: leash.as_fd(),
         };
-        let served = self.serve(&mut interpreters, client);
+        let served = self.serve(&mut interpreters, client, changes);
         interpreters.stop();
         self.clear_away();
         i32::from(served.is_err())
@@ -207,20 +208,21 @@ impl<'a> Home<'a> {
         }
     }
 
-    fn prepare(&self, leash: &OwnedFd) -> io::Result<Interpreters<'a>> {
+    /// The interpreters, and what programs change of the work tree.
+    fn prepare(&self, leash: &OwnedFd) -> io::Result<(Interpreters<'a>, Option<OwnedFd>)> {
         let Self { setup, tier, .. } = self;
         let mut byte = [0];
         if sys::read(leash.as_fd(), &mut byte)? == 0 {
             return Err(io::Error::other("the supervisor gave up"));
         }
-        let mut rules = None;
+        let (mut rules, mut changes) = (None, None);
         let home = match self.scratch {
             None => {
                 let binds: Vec<PathBuf> = [PathBuf::from("/usr")]
                     .into_iter()
                     .chain(setup.readable.clone())
                     .collect();
-                jail::enter_root(&binds)?;
+                changes = jail::enter_root(&binds, setup.config.workspace.as_ref())?;
                 // After the change of ids, which would cancel it. All others end with this pid 1.
                 sys::die_with_parent()?;
                 PathBuf::from(jail::HOME)
@@ -242,7 +244,7 @@ impl<'a> Home<'a> {
         // interpreter has to, to join them; programs may not, as they lack its capabilities. Without,
         // nobody.
         sys::prctl(libc::PR_SET_DUMPABLE, u64::from(*tier == Tier::Namespaces))?;
-        Interpreters::start(
+        let interpreters = Interpreters::start(
             ZygoteSetup {
                 tier: *tier,
                 python: &setup.python,
@@ -253,15 +255,29 @@ impl<'a> Home<'a> {
                 meters: self.meters,
             },
             &setup.config.preload_on_mention,
-        )
+        )?;
+        Ok((interpreters, changes))
     }
 
     /// Makes runs until the client closes the socket, the supervisor ends, or something is wrong.
-    fn serve(&self, interpreters: &mut Interpreters<'_>, client: Client<'_>) -> io::Result<()> {
+    fn serve(
+        &self,
+        interpreters: &mut Interpreters<'_>,
+        client: Client<'_>,
+        changes: Option<OwnedFd>,
+    ) -> io::Result<()> {
         let mut incoming = Vec::new();
+        let ground = Ground {
+            scratch: self.scratch,
+            shown: &self.setup.readable,
+            changes: changes.map(|folder| {
+                let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+                (folder, PathBuf::from(path))
+            }),
+        };
         while let Some(request) = next_request(client, &mut incoming)? {
             interpreters.warm_up_for(&request.program)?;
-            let reply = match run::run(&request, interpreters, self.tier, client, self.scratch) {
+            let reply = match run::run(&request, interpreters, self.tier, client, &ground) {
                 Ok(reply) => reply,
                 Err(Lost::Abandoned) => return Ok(()),
                 Err(Lost::Broken(error)) => Err(error.to_string()),

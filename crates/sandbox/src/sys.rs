@@ -362,6 +362,17 @@ pub(crate) fn mount(
 
 /// Makes the mount at `path` and those below it read-only, without set-user-id and devices.
 pub(crate) fn make_read_only(path: &CStr) -> io::Result<()> {
+    const RDONLY_NOSUID_NODEV: u64 = 1 | 2 | 4;
+    set_mount_attributes(path, RDONLY_NOSUID_NODEV)
+}
+
+/// Takes set-user-id and devices from the mount at `path` and those below it.
+pub(crate) fn make_harmless(path: &CStr) -> io::Result<()> {
+    const NOSUID_NODEV: u64 = 2 | 4;
+    set_mount_attributes(path, NOSUID_NODEV)
+}
+
+fn set_mount_attributes(path: &CStr, set: u64) -> io::Result<()> {
     #[repr(C)]
     struct MountAttributes {
         set: u64,
@@ -369,9 +380,8 @@ pub(crate) fn make_read_only(path: &CStr) -> io::Result<()> {
         propagation: u64,
         user_namespace: u64,
     }
-    const RDONLY_NOSUID_NODEV: u64 = 1 | 2 | 4;
     let attributes = MountAttributes {
-        set: RDONLY_NOSUID_NODEV,
+        set,
         clear: 0,
         propagation: 0,
         user_namespace: 0,

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use code::RelativePath;
+use code::{Patch, RelativePath, patch::PatchReport};
 use serde::{Deserialize, Serialize};
 
-use crate::{Capabilities, Command, CommandOutcome, Image, SessionError};
+use crate::{Capabilities, Command, CommandOutcome, Image, PatchError, SessionError, patching};
 
 /// Where sessions can be started.
 #[async_trait]
@@ -51,6 +51,15 @@ pub trait Session: Send + fmt::Debug {
 
     /// Removes a file or a link.
     async fn remove(&mut self, path: &RelativePath) -> Result<(), SessionError>;
+
+    /// Applies `patch` to the files that it names: all of it, or nothing. Says where its parts landed.
+    ///
+    /// # Errors
+    /// [`PatchError::Rejected`] when it does not fit, and [`PatchError::Session`] when one of its files
+    /// is refused by [`Session::read`], [`Session::write`] or [`Session::remove`].
+    async fn apply_patch(&mut self, patch: &Patch) -> Result<PatchReport, PatchError> {
+        patching::apply(self, patch).await
+    }
 
     /// Puts the present work tree aside.
     async fn snapshot(&mut self) -> Result<SnapshotId, SessionError>;

@@ -286,6 +286,9 @@ pub(crate) struct SandboxServeArgs {
     /// Keep verdicts in this folder, and look there before running anything
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
+    /// Write a line of JSON to stderr for every request
+    #[arg(long)]
+    pub(crate) log: bool,
     /// Run programs even where only weak walls can be built
     #[arg(long)]
     pub(crate) allow_weak_tier: bool,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use anyhow::{Context, anyhow, bail};
 use judge::VerdictStore;
 use sandbox::{Config, Language, Sandbox, Toolchains};
-use server::{Class, Dataset, Options, Service};
+use server::{Access, Class, Dataset, Options, Service};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -24,6 +24,7 @@ pub(crate) fn run(args: &SandboxServeArgs, screen: Screen) -> Outcome<()> {
         max_body: args.max_body << 20,
         token: args.token_file.as_deref().map(token).transpose().asked()?,
         drain: args.drain,
+        log: args.log.then_some(log),
         ..Options::default()
     };
     let datasets = args
@@ -76,14 +77,19 @@ pub(crate) fn run(args: &SandboxServeArgs, screen: Screen) -> Outcome<()> {
             // The command waits for it below.
             let _ = tell.send(interrupted);
         };
-        server::serve(listener, service, options, shutdown)
-            .await
-            .failed()?;
+        server::serve(listener, service, options, shutdown).await;
         match told.await {
             Ok(true) => Err(Failure::Stopped),
             _ => Ok(()),
         }
     })
+}
+
+/// One line of JSON.
+fn log(access: &Access) {
+    if let Ok(line) = serde_json::to_string(access) {
+        Screen::new().say(line);
+    }
 }
 
 /// Bytes of verdicts kept on disk.

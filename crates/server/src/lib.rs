@@ -8,6 +8,7 @@
 //! Programs run in the jail of [`sandbox`] alone. Nothing of a request is executed in this process,
 //! and no path of a request is opened outside a jail.
 
+mod connections;
 mod datasets;
 mod decode;
 mod dialect;
@@ -23,5 +24,5 @@ mod submit;
 pub use datasets::{Class, Dataset, DatasetError};
 pub use decode::{Invalid, Request, Route, decode};
 pub use dialect::{DatasetRequest, Id, RunCodeRequest, SubmitRequest, TestConfig};
-pub use routes::{Options, serve};
+pub use routes::{Access, Options, serve};
 pub use service::Service;

@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::{
-    Class, Dataset, Request, Route, Service,
+    Class, Dataset, Request, Route, Service, connections,
     decode::decode,
     dialect::{DatasetRequest, RunCodeRequest},
     fault::Fault,
@@ -34,19 +33,35 @@ use crate::{
 pub struct Options {
     /// Bytes of the largest body; larger ones are answered with 413.
     pub max_body: usize,
+    /// For the head of a request to arrive, and for the next one on a kept connection.
+    pub head_timeout: Duration,
     /// For a body to arrive.
     pub body_timeout: Duration,
+    /// Told of every request when it is done with.
+    pub log: Option<fn(&Access)>,
     /// Where set, requests need `Authorization: Bearer TOKEN`; `/v1/ping` does not.
     pub token: Option<String>,
     /// For requests under way when the server is told to end.
     pub drain: Duration,
 }
 
+/// A request that is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Access {
+    /// `other` where there is no such route.
+    pub route: &'static str,
+    /// 499 where the client went away before the reply.
+    pub code: u16,
+    pub milliseconds: f64,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             max_body: 32 << 20,
+            head_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
+            log: None,
             token: None,
             drain: Duration::from_secs(30),
         }
@@ -55,34 +70,15 @@ impl Default for Options {
 
 /// Serves until `shutdown` ends, then finishes what is under way, for at most
 /// [`Options::drain`]. Dropping a connection ends the runs that were made for it.
-///
-/// # Errors
-/// Failures of the listener.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
     options: Options,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let drain = options.drain;
+    shutdown: impl Future<Output = ()>,
+) {
+    let (head_timeout, drain) = (options.head_timeout, options.drain);
     let app = router(service, options);
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let ending = async move {
-        shutdown.await;
-        // Nobody waits for it when the server has ended by itself.
-        let _ = tell.send(());
-    };
-    let serving = axum::serve(listener, app).with_graceful_shutdown(ending);
-    tokio::select! {
-        served = serving.into_future() => served,
-        () = async {
-            if told.await.is_ok() {
-                tokio::time::sleep(drain).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        } => Ok(()),
-    }
+    connections::serve(listener, app, head_timeout, drain, shutdown).await;
 }
 
 #[derive(Clone)]
@@ -125,7 +121,7 @@ fn router(service: Service, options: Options) -> Router {
 /// Reads the body within its limits, and counts.
 async fn receive(State(app): State<App>, request: HttpRequest, next: Next) -> Response {
     let route = route_name(request.uri().path());
-    let counted = Counted::begin(&app.service, route);
+    let counted = Counted::begin(&app, route);
     let (parts, body) = request.into_parts();
     let declared = parts.headers.get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -159,17 +155,17 @@ async fn receive(State(app): State<App>, request: HttpRequest, next: Next) -> Re
 
 /// Counts a request also when its client goes away and the future is dropped.
 struct Counted<'a> {
-    service: &'a Service,
+    app: &'a App,
     route: &'static str,
     started: Instant,
     code: u16,
 }
 
 impl<'a> Counted<'a> {
-    fn begin(service: &'a Service, route: &'static str) -> Self {
-        service.metrics().begin();
+    fn begin(app: &'a App, route: &'static str) -> Self {
+        app.service.metrics().begin();
         Self {
-            service,
+            app,
             route,
             started: Instant::now(),
             code: 499,
@@ -184,7 +180,14 @@ impl<'a> Counted<'a> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         let took = self.started.elapsed();
-        self.service.metrics().end(self.route, self.code, took);
+        self.app.service.metrics().end(self.route, self.code, took);
+        if let Some(log) = self.app.options.log {
+            log(&Access {
+                route: self.route,
+                code: self.code,
+                milliseconds: took.as_secs_f64() * 1e3,
+            });
+        }
     }
 }
 

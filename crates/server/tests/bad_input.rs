@@ -6,7 +6,7 @@
     reason = "tests stop at the first surprise"
 )]
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use sandbox::{Config, Language, Sandbox, Toolchains};
 use serde::Deserialize;
@@ -45,8 +45,12 @@ async fn post(address: std::net::SocketAddr, route: &str, body: &[u8]) -> (u16, 
     (code, serde_json::from_str(body).unwrap())
 }
 
-/// A server, its sandbox, and where it listens; it ends with the test.
 async fn start() -> (Sandbox, std::net::SocketAddr) {
+    start_with(Options::default()).await
+}
+
+/// A server, its sandbox, and where it listens; it ends with the test.
+async fn start_with(options: Options) -> (Sandbox, std::net::SocketAddr) {
     let sandbox = Sandbox::start(Config::new(1)).unwrap();
     let search = ["/usr/bin", "/usr/local/bin"].map(std::path::PathBuf::from);
     let toolchains = Toolchains::probe(&[Language::Python], None, &search);
@@ -59,12 +63,7 @@ async fn start() -> (Sandbox, std::net::SocketAddr) {
     );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(
-        listener,
-        service,
-        Options::default(),
-        std::future::pending(),
-    ));
+    tokio::spawn(serve(listener, service, options, std::future::pending()));
     (sandbox, address)
 }
 
@@ -133,5 +132,33 @@ async fn bodies_that_are_too_much_are_refused() {
     let (code, reply) = post(address, "/run_code", &large).await;
     assert_eq!(code, 413, "{reply}");
     assert!(reply["detail"].is_string());
+    assert_alive(&sandbox, address).await;
+}
+
+#[tokio::test]
+async fn requests_that_do_not_come_are_given_up() {
+    let options = Options {
+        head_timeout: Duration::from_millis(100),
+        body_timeout: Duration::from_millis(100),
+        ..Options::default()
+    };
+    let (sandbox, address) = start_with(options).await;
+    for (sent, reply) in [
+        // A head that does not end, and nothing at all: there is nobody to answer.
+        ("POST /run_code HTTP/1.1\r\nHost: x\r\n", ""),
+        ("", ""),
+        (
+            "POST /run_code HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+            "HTTP/1.1 408 ",
+        ),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let mut got = Vec::new();
+        // Comes to an end only because the server closes.
+        let _ = stream.read_to_end(&mut got).await;
+        let got = String::from_utf8(got).unwrap();
+        assert!(got.starts_with(reply), "{sent:?}: {got:?}");
+    }
     assert_alive(&sandbox, address).await;
 }

@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
@@ -161,4 +161,27 @@ fn a_server_that_is_asked_wrongly_says_so() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn requests_are_logged_when_asked_for() {
+    let scratch = TempDir::new().unwrap();
+    let arguments = ["sandbox", "serve", "--bind", "127.0.0.1:0", "--log"];
+    let mut child = etude(scratch.path(), arguments).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let (_, rest) = first.split_once("http://").unwrap();
+    let address = rest.split(' ').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"POST /run_code HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1\r\n\r\n{")
+        .unwrap();
+    let logged: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(
+        (&logged["route"], &logged["code"]),
+        (&json!("/run_code"), &json!(422))
+    );
+    assert!(logged["milliseconds"].is_number());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

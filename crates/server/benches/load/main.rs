@@ -177,7 +177,7 @@ async fn over_http(kind: Kind, clients: usize, jobs: std::ops::Range<usize>) -> 
     }));
     let done = ask(address, kind, clients, jobs).await;
     drop(stop);
-    serving.await.unwrap().unwrap();
+    serving.await.unwrap();
     done
 }
 

@@ -1,0 +1,71 @@
+//! Connections: accepted, given time for the heads of their requests, ended when they are done.
+
+use std::{
+    io::{Error, ErrorKind},
+    pin::pin,
+    time::Duration,
+};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
+use tokio::net::TcpListener;
+
+/// After a failure to accept that is not one connection's, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Serves `app` until `shutdown` ends. Then nothing is accepted, connections end with the request
+/// that they are at, and what is not done after `drain` is left.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Router,
+    head_timeout: Duration,
+    drain: Duration,
+    shutdown: impl Future<Output = ()>,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(head_timeout);
+    let connections = GracefulShutdown::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut shutdown => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) if of_one_connection(&error) => continue,
+            Err(_) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // Replies are written whole; where it cannot be set they are merely later.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(app.clone());
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            // How a connection fails is its client's to know.
+            let _ = connection.await;
+        });
+    }
+    drop(listener);
+    // What is left ends with the caller's runtime.
+    let _ = tokio::time::timeout(drain, connections.shutdown()).await;
+}
+
+fn of_one_connection(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::Interrupted
+    )
+}

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Check a recipe and print what it would do: sizes, tokens, memory, time, sandbox
     Plan(PlanArgs),
+    /// Judge solutions by the tests of their tasks
+    Judge(JudgeArgs),
     /// Sample responses from a checkpoint: the quickest way to see that a model works
     Sample(SampleArgs),
     /// Run programs that are not trusted
@@ -292,4 +294,54 @@ pub(crate) struct SandboxServeArgs {
     /// Run programs even where only weak walls can be built
     #[arg(long)]
     pub(crate) allow_weak_tier: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JudgeArgs {
+    /// Tasks, a JSONL file: `task_id` and tests in one of the forms of docs/judging.md
+    pub(crate) tasks: PathBuf,
+    /// Solutions, a JSONL file: `task_id` and `solution`, `code` or `completion`; several a task count for
+    /// pass@k
+    pub(crate) solutions: PathBuf,
+    /// How a verdict is rewarded
+    #[arg(long, value_enum, default_value = "all-pass")]
+    pub(crate) scoring: ScoringArg,
+    /// The language of solutions that do not say theirs [default: python]
+    #[arg(long, value_name = "LANG")]
+    pub(crate) lang: Option<String>,
+    /// Programs that run at the same time [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    /// Seconds that one run may take: a case of standard input, or all other tests of a task together
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    /// MiB of memory of one run
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) memory: u64,
+    /// Keep verdicts in this folder, and look there before running anything
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Run programs even where only weak walls can be built
+    #[arg(long)]
+    pub(crate) allow_weak_tier: bool,
+    /// Print one JSON object a solution and one at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ScoringArg {
+    /// 1 when every test passed, else 0
+    AllPass,
+    /// The share of tests that passed
+    PassRate,
+}
+
+impl From<ScoringArg> for judge::Scoring {
+    fn from(scoring: ScoringArg) -> Self {
+        match scoring {
+            ScoringArg::AllPass => Self::AllPass,
+            ScoringArg::PassRate => Self::PassRate,
+        }
+    }
 }

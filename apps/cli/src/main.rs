@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 mod evaluate;
 mod failure;
+mod judge;
 mod machine;
 mod plan;
 mod report;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => evaluate::run(&args, screen),
         Command::Report(args) => report::run(&args, screen),
         Command::Plan(args) => plan::run(&args, screen),
+        Command::Judge(args) => judge::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Runner(args) => runner::run(&args, screen),

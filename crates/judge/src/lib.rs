@@ -13,6 +13,7 @@ mod execute;
 mod harness;
 mod judge;
 pub mod pytest;
+pub mod rows;
 mod scoring;
 mod statements;
 mod store;

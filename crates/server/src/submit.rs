@@ -2,10 +2,11 @@
 
 use futures::{StreamExt, stream};
 use judge::{
-    BUILT, Comparator, Submission, Tests, Value as PythonValue, Verdict, runs_what_was_built,
+    BUILT, Comparator, Submission, Tests, Verdict,
+    rows::{self, OjCase, RowError},
+    runs_what_was_built,
 };
 use sandbox::{Job, Language, Limits, RunOutcome};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -114,6 +115,11 @@ fn invalid(path: &[&str], msg: impl Into<String>) -> Fault {
     Invalid::at(&loc, msg).into()
 }
 
+/// What is wrong with the problem's columns.
+fn in_row(error: RowError) -> Fault {
+    invalid(&["provided_data", &error.field], error.detail)
+}
+
 struct Problem<'a> {
     service: &'a Service,
     config: &'a TestConfig,
@@ -128,24 +134,6 @@ struct Judged {
     tests: Vec<EvalTest>,
     full_code: Option<String>,
     test_code: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct OjCase {
-    input: OjInput,
-    output: OjOutput,
-}
-
-#[derive(Deserialize)]
-struct OjInput {
-    #[serde(default)]
-    stdin: String,
-}
-
-#[derive(Deserialize)]
-struct OjOutput {
-    #[serde(default)]
-    stdout: String,
 }
 
 /// Cases of one submission that run at the same time.
@@ -244,45 +232,9 @@ impl Problem<'_> {
     async fn live_code_bench(&self) -> Result<Judged, Fault> {
         self.needs_python("LiveCodeBenchDataset")?;
         let path = ["provided_data", "test"];
-        let mut test = self.column("test")?;
-        if let Some(inner) = test.get("input_output") {
-            test = match inner {
-                Value::String(text) => serde_json::from_str(text)
-                    .map_err(|error| invalid(&path, format!("input_output: {error}")))?,
-                other => other.clone(),
-            };
-        }
-        let list = |name: &str| -> Result<Vec<String>, Fault> {
-            let items = test.get(name).cloned().unwrap_or_default();
-            serde_json::from_value(items).map_err(|error| {
-                invalid(&path, format!("`{name}` must be a list of texts: {error}"))
-            })
-        };
-        let (inputs, outputs) = (list("inputs")?, list("outputs")?);
-        if inputs.len() != outputs.len() {
-            let msg = format!("{} inputs but {} outputs", inputs.len(), outputs.len());
-            return Err(invalid(&path, msg));
-        }
+        let tests = rows::live_code_bench(&self.column("test")?)
+            .map_err(|error| invalid(&path, error.to_string()))?;
         let seconds = self.config.run_timeout.unwrap_or(6.0);
-        let tests = match test.get("fn_name").and_then(Value::as_str) {
-            None => {
-                Tests::stdio(inputs.into_iter().zip(outputs)).compared_by(Comparator::LiveCodeBench)
-            }
-            Some(entry) => {
-                let json = |text: &str| {
-                    serde_json::from_str::<Value>(text)
-                        .map(|value| PythonValue::of_plain_json(&value))
-                        .map_err(|error| invalid(&path, format!("not JSON: {error}")))
-                };
-                let mut cases = Vec::new();
-                for (input, output) in inputs.iter().zip(&outputs) {
-                    let arguments = input.lines().filter(|line| !line.trim().is_empty());
-                    let arguments = arguments.map(json).collect::<Result<Vec<_>, _>>()?;
-                    cases.push((arguments, json(output)?));
-                }
-                Tests::calls(entry, cases)
-            }
-        };
         let limits = match tests.kind() {
             "stdio" => run_code::limits(seconds, self.service.memory()),
             // All calls together.
@@ -297,88 +249,19 @@ impl Problem<'_> {
 
     /// The program, then a test script.
     async fn script(&self) -> Result<Judged, Fault> {
-        let script = self.script_text()?;
-        let test_code = Some(script.clone());
-        let full_code = Some(format!("{}\n{script}", self.code));
+        let script = rows::script(self.row).map_err(in_row)?;
+        let test_code = Some(script.text.clone());
+        let full_code = Some(format!("{}\n{}", self.code, script.text));
         if self.language != Language::Python {
             return self.script_elsewhere(full_code, test_code).await;
         }
-        let candidate = self.candidate(&script);
-        let tests = Tests::assert_script(script, candidate);
-        let program = self.program();
+        let (program, tests) = (script.program(&self.code), script.tests());
         let verdict = self.verdict(&program, &tests, self.limits(10.0)).await?;
         Ok(Judged {
             full_code,
             test_code,
             ..one_test(&verdict)
         })
-    }
-
-    fn script_text(&self) -> Result<String, Fault> {
-        let test = ["test", "tests", "test_code"]
-            .iter()
-            .find_map(|column| self.row.get(*column));
-        let list = |value: &Value| -> Option<String> {
-            let lines = value.as_array()?.iter().map(Value::as_str);
-            Some(lines.collect::<Option<Vec<_>>>()?.join("\n"))
-        };
-        let mut script = match (test, self.row.get("test_list").and_then(list)) {
-            (Some(Value::String(text)), _) => text.clone(),
-            (Some(Value::Object(object)), _) if object.contains_key("code") => {
-                object["code"].as_str().unwrap_or_default().to_owned()
-            }
-            (Some(value), _) => list(value).ok_or_else(|| {
-                invalid(
-                    &["provided_data", "test"],
-                    "must be a script or a list of assertions",
-                )
-            })?,
-            (None, Some(assertions)) => assertions,
-            (None, None) => return Err(invalid(&["provided_data", "test"], "missing")),
-        };
-        if let Some(setup) = self.row.get("test_setup_code").and_then(Value::as_str) {
-            script = format!("{setup}\n{script}");
-        }
-        if script.contains("def check(") && !calls_check(&script) {
-            script.push_str("\ncheck(candidate)\n");
-        }
-        Ok(script)
-    }
-
-    /// HumanEval's `check` is given the function by this name.
-    fn candidate(&self, script: &str) -> Option<String> {
-        let labels = self.row.get("labels");
-        let named = |row: &Value| row.get("entry_point")?.as_str().map(str::to_owned);
-        let entry = named(self.row).or_else(|| match labels? {
-            Value::String(text) => named(&serde_json::from_str(text).ok()?),
-            labels => named(labels),
-        })?;
-        script.contains("candidate").then_some(entry)
-    }
-
-    /// A completion may be the rest of the prompt's function.
-    fn program(&self) -> String {
-        let prompt = ["content", "prompt"]
-            .iter()
-            .find_map(|column| self.row.get(*column)?.as_str());
-        let entry = self.candidate("candidate");
-        match (prompt, entry) {
-            (Some(prompt), Some(entry))
-                if prompt.contains(&format!("def {entry}("))
-                    && !self.code.contains(&format!("def {entry}(")) =>
-            {
-                format!("{prompt}{}", self.code)
-            }
-            // What the prompt imports is there for the completion.
-            (Some(prompt), Some(_)) => {
-                let imports = prompt
-                    .lines()
-                    .filter(|line| line.starts_with("import ") || line.starts_with("from "));
-                let imports: String = imports.flat_map(|line| [line, "\n"]).collect();
-                format!("{imports}{}", self.code)
-            }
-            _ => self.code.clone(),
-        }
     }
 
     /// In other languages program and tests are one text, which passes when it exits with 0: the
@@ -432,11 +315,6 @@ impl Problem<'_> {
 
 fn truthy(value: Option<&Value>) -> bool {
     matches!(value, Some(Value::Bool(true)))
-}
-
-/// Whether the script calls `check` itself.
-fn calls_check(script: &str) -> bool {
-    script.lines().any(|line| line.starts_with("check("))
 }
 
 fn eval_test(mut outcome: RunOutcome, case: &OjCase, shown: &Value, whole: bool) -> EvalTest {

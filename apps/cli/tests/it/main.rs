@@ -15,6 +15,7 @@ mod damage;
 mod determinism;
 mod etude;
 mod interrupts;
+mod judge;
 mod logprobs;
 mod processes;
 mod resume;

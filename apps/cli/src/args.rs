@@ -182,8 +182,8 @@ pub(crate) struct RunnerArgs {
     /// A folder that every instance sees at /mnt/share; work trees are kept in it
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
-    /// What sessions run in; queue passes them on to the queue's runners, for --stdio
-    #[arg(long, value_name = "NAME", default_value = "apptainer", value_parser = ["apptainer", "queue"])]
+    /// What sessions run in; for --stdio also the jail of this machine (local), or the runners of the queue
+    #[arg(long, value_name = "NAME", default_value = "apptainer", value_parser = ["apptainer", "local", "queue"])]
     pub(crate) backend: String,
     /// The apptainer program, also a singularity that takes the same arguments
     #[arg(long, value_name = "PROGRAM", default_value = "apptainer")]

@@ -5,6 +5,8 @@ use std::{io::Read, path::PathBuf, time::Duration};
 use anyhow::{Context, anyhow};
 use session::{
     Apptainer, ApptainerOptions,
+    lease::{Leases, TIME_TO_LIVE},
+    local::{LocalBackend, LocalConfig},
     queue::{self, Queue, QueueOptions, RunnerOptions, instance_name},
     ssh,
 };
@@ -16,7 +18,9 @@ use tokio::{
 use crate::{
     args::RunnerArgs,
     failure::{Classify, Failure, Outcome},
+    machine,
     report::print_json,
+    sandbox_reap,
     screen::Screen,
 };
 
@@ -78,6 +82,21 @@ async fn stdio(args: &RunnerArgs) -> Outcome<()> {
         "queue" => {
             let queue = Queue::new(QueueOptions::new(queue_folder(args)?));
             ssh::serve_lines(&queue, version, input, output).await
+        }
+        "local" => {
+            let missing =
+                || anyhow!("neither XDG_STATE_HOME nor HOME is set; it is needed for leases");
+            let leases = sandbox_reap::default_folder()
+                .with_context(missing)
+                .asked()?;
+            let leases = Leases::open(leases, TIME_TO_LIVE).failed()?;
+            let scratch = args.share.clone().unwrap_or_else(std::env::temp_dir);
+            let config = LocalConfig {
+                search: machine::search_path(),
+                ..LocalConfig::new(leases, scratch)
+            };
+            let backend = LocalBackend::open(config).await.failed()?;
+            ssh::serve_lines(&backend, version, input, output).await
         }
         _ => {
             // Channels come and go at the same time: each has an instance of its own.

@@ -9,6 +9,8 @@
     reason = "helpers of tests"
 )]
 
+mod conformance;
+
 use std::{
     fs::{self, File},
     net::TcpListener,
@@ -22,6 +24,8 @@ use code::RelativePath;
 use sandbox::{Limits, Status};
 use session::{
     Apptainer, ApptainerOptions, Backend, Command, Image, Session, SessionError,
+    lease::{Leases, TIME_TO_LIVE},
+    local::{LocalBackend, LocalConfig},
     ssh::{Ssh, SshOptions, serve_lines},
 };
 use tempfile::TempDir;
@@ -30,12 +34,26 @@ use tokio::process::Child;
 /// Where the remote end of a test keeps its things; set for it alone.
 const PLACE: &str = "SSH_TEST_PLACE";
 
+/// Set where the remote end hosts jails.
+const LOCAL: &str = "SSH_TEST_LOCAL";
+
 /// The remote end: this test program again, started by `sshd` through a small script.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn remote_end() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else {
         return;
     };
+    // The harness writes to the standard output; the script keeps the true one at 3.
+    let output = File::options().write(true).open("/proc/self/fd/3").unwrap();
+    let output = tokio::fs::File::from_std(output);
+    let input = tokio::io::BufReader::new(tokio::io::stdin());
+    if std::env::var_os(LOCAL).is_some() {
+        let leases = Leases::open(place.join("leases"), TIME_TO_LIVE).unwrap();
+        let config = LocalConfig::new(leases, place.join("work"));
+        let backend = LocalBackend::open(config).await.unwrap();
+        let _ = serve_lines(&backend, "test", input, output).await;
+        std::process::exit(0);
+    }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/remote/apptainer.sh");
     let backend = Apptainer::new(ApptainerOptions {
         program,
@@ -52,11 +70,7 @@ async fn remote_end() {
         instance: format!("gp-{}", std::process::id()),
         record: place.join(format!("{}.json", std::process::id())),
     });
-    // The harness writes to the standard output; the script keeps the true one at 3.
-    let output = File::options().write(true).open("/proc/self/fd/3").unwrap();
-    let input = tokio::io::BufReader::new(tokio::io::stdin());
-    let served = serve_lines(&backend, "test", input, tokio::fs::File::from_std(output));
-    let _ = served.await;
+    let _ = serve_lines(&backend, "test", input, output).await;
     std::process::exit(0);
 }
 
@@ -123,7 +137,12 @@ impl Server {
             ),
         )
         .unwrap();
-        fs::set_permissions(at("etude"), fs::Permissions::from_mode(0o755)).unwrap();
+        let script = fs::read_to_string(at("etude")).unwrap();
+        let hosts_jails = script.replace(PLACE, &format!("{LOCAL}=1 {PLACE}"));
+        fs::write(at("etude-local"), hosts_jails).unwrap();
+        for program in ["etude", "etude-local"] {
+            fs::set_permissions(at(program), fs::Permissions::from_mode(0o755)).unwrap();
+        }
         // Started as another user's service it needs this folder.
         let _ = fs::create_dir_all("/run/sshd");
         let sshd = tokio::process::Command::new(sshd)
@@ -331,4 +350,18 @@ fn end_parent_of(marker: &str) {
             assert!(kill.unwrap().success());
         }
     }
+}
+
+#[tokio::test]
+async fn jails_of_another_machine_do_what_every_backend_does() {
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    let checkout = server.at("checkout");
+    conformance::checkout(&checkout);
+    let mut image = Image::checkout(checkout);
+    image.env.push(("GIVEN".to_owned(), "by image".to_owned()));
+    let backend = server.ssh(&server.at("etude-local").display().to_string());
+    conformance::all(&backend, &image).await;
+    server.assert_clean().await;
 }

@@ -8,7 +8,7 @@ use super::{path, shell};
 const STATE: &str = "find . | sort | while read -r f; do \
     if test -L \"$f\"; then echo \"$f -> $(readlink \"$f\")\"; \
     elif test -d \"$f\"; then stat -c '%n %a folder' \"$f\"; \
-    else stat -c '%n %a %s' \"$f\"; cksum < \"$f\"; fi; done";
+    else stat -c '%n %a %s' \"$f\"; sha256sum < \"$f\"; fi; done";
 
 pub(super) async fn changes_come_and_go(s: &mut dyn Session) {
     let fresh = shell(s, STATE).await;

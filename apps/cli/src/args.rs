@@ -140,10 +140,10 @@ pub(crate) struct SandboxRunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
     /// Seconds that the program may take
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Duration,
     /// Seconds of CPU time of all its processes together [default: the timeout on every core]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) cpu: Option<Duration>,
     /// MiB of memory of all its processes together
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
@@ -313,7 +313,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
     /// Seconds that one run may take: a case of standard input, or all other tests of a task together
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Duration,
     /// MiB of memory of one run
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]

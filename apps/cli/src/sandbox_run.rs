@@ -252,6 +252,11 @@ impl Report {
     }
 }
 
+/// As many digits as mean anything.
+fn thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
 impl Run {
     fn of(outcome: &RunOutcome) -> Self {
         let (exit_code, signal) = match outcome.status {
@@ -269,9 +274,9 @@ impl Run {
             stdout_bytes: outcome.stdout.total,
             stderr_bytes: outcome.stderr.total,
             truncated: outcome.stdout.truncated || outcome.stderr.truncated,
-            wall_ms: outcome.wall_ms,
-            cpu_ms: outcome.cpu_ms,
-            peak_memory_mb: outcome.peak_memory as f64 / f64::from(1 << 20),
+            wall_ms: thousandths(outcome.wall_ms),
+            cpu_ms: thousandths(outcome.cpu_ms),
+            peak_memory_mb: thousandths(outcome.peak_memory as f64 / f64::from(1 << 20)),
         }
     }
 }

@@ -391,3 +391,23 @@ async fn one_bad_program_does_not_lose_its_batch() {
     }
     assert_eq!(results[9], [Err("KeyError: 'x' (line 1)".to_owned())]);
 }
+
+/// Row 30 of the table of hostile inputs: noise of others is nobody's timeout.
+#[tokio::test]
+async fn a_program_that_was_computing_at_its_time_limit_runs_once_more() {
+    let sandbox = Sandbox::start(Config::new(1)).unwrap();
+    let mut config = JudgeConfig::small();
+    config.limits.wall = std::time::Duration::from_millis(300);
+    config.limits.cpu = std::time::Duration::from_secs(20);
+    let judge = Judge::new(sandbox.clone(), config);
+    let tests = Tests::function("f", [(vec![], Value::Int(1))]);
+    for (program, runs) in [
+        ("def f():\n    import time\n    time.sleep(9)", 1),
+        ("def f():\n    while True: pass", 2),
+    ] {
+        let before = sandbox.stats().runs;
+        let verdict = judge.verdict(program, &tests).await.unwrap();
+        assert_eq!(verdict.status, VerdictStatus::WallTimeout, "{program}");
+        assert_eq!(sandbox.stats().runs - before, runs, "{program}");
+    }
+}

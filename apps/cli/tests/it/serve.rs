@@ -87,8 +87,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.terminate("-TERM");
-        let _ = self.child.wait();
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.terminate("-TERM");
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -347,7 +349,13 @@ fn a_server_that_is_told_to_end_finishes_what_is_under_way() {
     let body = json!({"code": "import time; time.sleep(1); print('done')", "language": "python"});
     let (code, reply) = std::thread::scope(|scope| {
         let asked = scope.spawn(|| server.post("/run_code", &body));
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let runs = || {
+            let (_, _, text) = server.ask("GET", "/metrics", "", b"");
+            String::from_utf8_lossy(&text).contains("etude_runs_in_flight 1\n")
+        };
+        while !runs() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         server.terminate("-TERM");
         asked.join().unwrap()
     });

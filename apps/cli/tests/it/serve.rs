@@ -5,7 +5,6 @@ use std::{
     net::TcpStream,
     path::PathBuf,
     process::{Child, Command},
-    sync::LazyLock,
 };
 
 use serde_json::{Value, json};
@@ -98,12 +97,11 @@ fn clients(file: &str) -> PathBuf {
     package("tests/cases/clients").join(file)
 }
 
-static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start(&[]));
-
 #[test]
 fn what_a_program_does_is_a_reply_with_code_200() {
+    let server = Server::start(&[]);
     let run = |body: Value| {
-        let (code, reply) = SERVER.post("/run_code", &body);
+        let (code, reply) = server.post("/run_code", &body);
         assert_eq!(code, 200, "{reply}");
         reply
     };
@@ -126,6 +124,7 @@ fn what_a_program_does_is_a_reply_with_code_200() {
 
 #[test]
 fn what_is_wrong_with_a_request_is_named_and_nothing_runs() {
+    let server = Server::start(&[]);
     let code = |more: Value| {
         let mut body = json!({"code": "print(1)", "language": "python"});
         body.as_object_mut()
@@ -171,7 +170,7 @@ fn what_is_wrong_with_a_request_is_named_and_nothing_runs() {
         (code(json!({"stdin": 5})), 422, "stdin"),
     ];
     for (body, expected, word) in cases {
-        let (code, reply) = SERVER.post("/run_code", &body);
+        let (code, reply) = server.post("/run_code", &body);
         assert_eq!(code, expected, "{body}: {reply}");
         assert!(
             reply["detail"].to_string().contains(word),
@@ -226,7 +225,7 @@ fn what_is_wrong_with_a_request_is_named_and_nothing_runs() {
         ("/run_jupyter", json!({"cells": []}), 501, "Jupyter"),
         ("/batch", json!([{"code": "1"}]), 422, "language"),
     ] {
-        let (code, reply) = SERVER.post(path, &body);
+        let (code, reply) = server.post(path, &body);
         assert_eq!(code, expected, "{path} {body}: {reply}");
         assert!(
             reply["detail"].to_string().contains(word),
@@ -239,22 +238,23 @@ fn what_is_wrong_with_a_request_is_named_and_nothing_runs() {
         b"\xff\xfe",
         b"{\"code\":\"1\",\"language\":\"python\"} trailing",
     ] {
-        let (code, ..) = SERVER.ask("POST", "/run_code", "", bytes);
+        let (code, ..) = server.ask("POST", "/run_code", "", bytes);
         assert_eq!(code, 422, "{bytes:?}");
     }
-    let (code, _, body) = SERVER.ask("POST", "/run_code", "", &vec![b' '; 33 << 20]);
+    let (code, _, body) = server.ask("POST", "/run_code", "", &vec![b' '; 33 << 20]);
     assert_eq!(code, 413, "{}", String::from_utf8_lossy(&body));
-    assert_eq!(SERVER.ask("GET", "/nowhere", "", b"").0, 404);
-    let (code, _, pong) = SERVER.ask("GET", "/v1/ping", "", b"");
+    assert_eq!(server.ask("GET", "/nowhere", "", b"").0, 404);
+    let (code, _, pong) = server.ask("GET", "/v1/ping", "", b"");
     assert_eq!((code, pong.as_slice()), (200, &b"\"pong\""[..]));
 }
 
 #[test]
 fn batches_keep_their_order_and_metrics_count() {
+    let server = Server::start(&[]);
     let requests: Vec<Value> = (0..30)
         .map(|i| json!({"code": format!("print({i})"), "language": if i == 7 { "php" } else { "python" }}))
         .collect();
-    let (code, replies) = SERVER.post("/batch", &json!(requests));
+    let (code, replies) = server.post("/batch", &json!(requests));
     assert_eq!(code, 200);
     for (i, reply) in replies.as_array().unwrap().iter().enumerate() {
         if i == 7 {
@@ -263,7 +263,7 @@ fn batches_keep_their_order_and_metrics_count() {
             assert_eq!(reply["run_result"]["stdout"], format!("{i}\n"));
         }
     }
-    let (_, head, text) = SERVER.ask("GET", "/metrics", "", b"");
+    let (_, head, text) = server.ask("GET", "/metrics", "", b"");
     assert!(head.contains("text/plain"));
     let text = String::from_utf8(text).unwrap();
     for name in [
@@ -278,6 +278,7 @@ fn batches_keep_their_order_and_metrics_count() {
 
 #[test]
 fn many_files_are_taken_or_refused_and_the_server_lives() {
+    let server = Server::start(&[]);
     let files = |n: usize| -> Value {
         (0..n)
             .map(|i| (format!("f/{i}"), json!("aGk=")))
@@ -285,7 +286,7 @@ fn many_files_are_taken_or_refused_and_the_server_lives() {
             .into()
     };
     let count = "import os; print(len(os.listdir('f')))";
-    let (code, reply) = SERVER.post(
+    let (code, reply) = server.post(
         "/run_code",
         &json!({"code": count, "language": "python", "files": files(20_000)}),
     );
@@ -293,12 +294,12 @@ fn many_files_are_taken_or_refused_and_the_server_lives() {
         (code, &reply["run_result"]["stdout"]),
         (200, &json!("20000\n"))
     );
-    let (code, reply) = SERVER.post(
+    let (code, reply) = server.post(
         "/run_code",
         &json!({"code": count, "language": "python", "files": files(150_000)}),
     );
     assert_eq!(code, 422, "{reply}");
-    assert_eq!(SERVER.ask("GET", "/v1/ping", "", b"").0, 200);
+    assert_eq!(server.ask("GET", "/v1/ping", "", b"").0, 200);
 }
 
 #[test]

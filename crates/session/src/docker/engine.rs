@@ -6,12 +6,14 @@ use async_trait::async_trait;
 use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
-    models::ContainerUpdateBody,
+    models::{ContainerSummary, ContainerUpdateBody},
     query_parameters::{
         ListContainersOptionsBuilder, ListImagesOptionsBuilder, RemoveContainerOptionsBuilder,
         RemoveImageOptionsBuilder,
     },
 };
+
+use serde::Deserialize;
 
 use super::{unavailable, usage};
 use crate::{
@@ -153,13 +155,18 @@ impl Engine {
         let options = ListContainersOptionsBuilder::new()
             .all(true)
             .filters(&filters);
-        let containers = self.client.list_containers(Some(options.build())).await?;
+        let listed = self.client.list_containers(Some(options.build())).await;
+        let containers = match listed {
+            Ok(listed) => listed.into_iter().map(Listed::from).collect(),
+            Err(Error::JsonDataError { contents, .. }) => listed_text(&contents)?,
+            Err(error) => return Err(error),
+        };
         let options = ListImagesOptionsBuilder::new().filters(&filters).build();
         let images = self.client.list_images(Some(options)).await?;
         let engine = || self.address.clone();
         let containers = containers.into_iter().filter_map(|found| {
-            let lease = dead_lease(found.labels.as_ref()?, owners)?;
-            let name = found.id?;
+            let lease = dead_lease(&found.labels?, owners)?;
+            let name = found.id;
             let engine = engine();
             Some((lease, Held::Container { engine, name }))
         });
@@ -171,6 +178,29 @@ impl Engine {
         });
         Ok(containers.chain(images).collect())
     }
+}
+
+/// What counts of a container in a list.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    id: String,
+    labels: Option<HashMap<String, String>>,
+}
+
+impl From<ContainerSummary> for Listed {
+    fn from(found: ContainerSummary) -> Self {
+        Self {
+            id: found.id.unwrap_or_default(),
+            labels: found.labels,
+        }
+    }
+}
+
+/// A list that the client cannot read: Podman names states that Docker's API does not have, such as
+/// `stopped` for a container that has ended and is not cleaned up yet.
+fn listed_text(text: &str) -> Result<Vec<Listed>, Error> {
+    Ok(serde_json::from_str(text)?)
 }
 
 fn dead_lease(labels: &HashMap<String, String>, owners: &Owners) -> Option<String> {
@@ -234,5 +264,21 @@ fn gone(result: Result<(), Error>) -> Result<(), Error> {
             message,
         }) if message.contains("already in progress") => Ok(()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_in_states_of_podman_alone_are_listed() {
+        let text = r#"[{"Id":"4f","State":"stopped","Labels":{"etude.lease":"x"}},
+                       {"Id":"5a","State":"running","Labels":null}]"#;
+        assert!(serde_json::from_str::<Vec<ContainerSummary>>(text).is_err());
+        let listed = listed_text(text).unwrap();
+        let ids: Vec<_> = listed.iter().map(|found| found.id.as_str()).collect();
+        assert_eq!(ids, ["4f", "5a"]);
+        assert_eq!(listed[0].labels.as_ref().unwrap()["etude.lease"], "x");
     }
 }

@@ -39,7 +39,8 @@ pub const BACKEND: &str = "local";
 pub struct LocalConfig {
     /// Where sessions are written down.
     pub leases: Leases,
-    /// Where the folders of sessions are made: on a disk with room for copies of checkouts.
+    /// Where the folders of sessions are made: on a disk with room for copies of checkouts. Made
+    /// itself when it is absent.
     pub scratch: PathBuf,
     /// The interpreter that looks after the jails; `None` searches for one, as the sandbox does.
     pub python: Option<PathBuf>,
@@ -85,6 +86,8 @@ impl LocalBackend {
         let reaped = config.leases.reap(&[]).await;
         reaped.map_err(|error| unavailable(error.to_string()))?;
         let probe = move || {
+            fs::create_dir_all(&config.scratch)
+                .map_err(|error| unavailable(format!("{}: {error}", config.scratch.display())))?;
             let empty = |_: &Image| Ok(None);
             let mut refusal = Some("it was asked for".to_owned());
             if !config.copy {

@@ -93,6 +93,20 @@ impl Tree {
         fs::remove_file(&target).map_err(|error| lost(path, &error))
     }
 
+    /// Whether `path` is certainly absent. Where links lead is known to the container alone.
+    pub(crate) fn lacks(&self, path: &RelativePath) -> bool {
+        let mut place = self.root.clone();
+        for part in path.parts() {
+            place.push(part);
+            match fs::symlink_metadata(&place) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return false,
+                Err(error) => return error.kind() == io::ErrorKind::NotFound,
+            }
+        }
+        false
+    }
+
     /// The folder that `path` lies in, opened, and made where `make` says so.
     fn folder(&self, path: &RelativePath, make: bool) -> Result<File, SessionError> {
         let mut folder = open_folder(&self.root).map_err(|error| lost(path, &error))?;

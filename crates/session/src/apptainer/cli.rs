@@ -144,16 +144,18 @@ pub fn sif_name(image: &str) -> String {
     format!("{name}.sif")
 }
 
-/// How a command ended. Apptainer passes exit codes on and tells signals as shells do.
+/// How a command ended. Apptainer passes exit codes on, and tells signals as shells do or by ending
+/// with the same one.
 pub(crate) fn status(outcome: &HostOutcome) -> Status {
-    match outcome.status {
-        Status::NonZero(code) => match code - 128 {
-            libc::SIGXCPU => Status::CpuTimeout,
-            libc::SIGXFSZ => Status::Disk,
-            signal @ 1..=31 => Status::Signal(signal),
-            _ => Status::NonZero(code),
-        },
-        other => other,
+    let signal = match outcome.status {
+        Status::Signal(signal) => signal,
+        Status::NonZero(code @ 129..=159) => code - 128,
+        other => return other,
+    };
+    match signal {
+        libc::SIGXCPU => Status::CpuTimeout,
+        libc::SIGXFSZ => Status::Disk,
+        _ => Status::Signal(signal),
     }
 }
 

@@ -381,6 +381,12 @@ impl Session for ApptainerSession {
 
     async fn exec(&mut self, command: &Command) -> Result<CommandOutcome, SessionError> {
         cli::check(&self.image.env, command)?;
+        if let Some(folder) = &command.folder
+            && self.tree.lacks(folder)
+        {
+            let path = folder.clone();
+            return Err(SessionError::NotFound { path });
+        }
         self.look().await?;
         let top = self.image.work_tree();
         let folder = match &command.folder {

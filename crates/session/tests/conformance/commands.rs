@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandbox::{Limits, Status};
-use session::{Command, Image, Session, SessionError};
+use session::{Command, Enforcement, Image, Session, SessionError};
 
 use super::{LIMITS, path, run, shell};
 
@@ -190,6 +190,8 @@ pub(super) async fn cpu_timeout(s: &mut dyn Session) {
 pub(super) async fn memory(s: &mut dyn Session) {
     let limits = Limits {
         memory: 64 << 20,
+        // What can only be held process by process is held when a command asks for it.
+        address_space: s.capabilities().memory == Enforcement::PerProcess,
         ..LIMITS
     };
     // Whole lines are held in memory, and this one has no end.

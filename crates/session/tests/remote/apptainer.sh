@@ -61,13 +61,24 @@ case "${1:-} ${2:-}" in
   instance="$STATE/${1#instance://}"; shift
   [ -d "$instance" ] || fail "no instance found with name ${instance##*/}"
   [ "$1" = env ] || fail "expected env, got $1"
-  folder=
+  folder= base_host= base_at=
   while IFS= read -r bound; do
     host=${bound%%:*} at=${bound#*:}
-    case "$inside/" in "$at"/*) folder="$host${inside#"$at"}" ;; esac
+    case "$inside/" in "$at"/*) folder="$host${inside#"$at"}" base_host=$host base_at=$at ;; esac
   done <"$instance/binds"
   [ -n "$folder" ] || fail "$inside is not bound"
   cd "$folder" 2>/dev/null || { echo "FATAL: $inside: no such folder" >&2; exit 255; }
+  # With ROOTS, a folder, the work tree is where the image says: in a root of its own over the host's.
+  if [ -n "${ROOTS:-}" ]; then
+    exec unshare --mount bash -euc '
+      roots=$1 host=$2 at=$3 inside=$4; shift 4
+      mount -t tmpfs none "$roots"; mkdir "$roots"/{over,work,root}
+      mount -t overlay none -o "lowerdir=/,upperdir=$roots/over,workdir=$roots/work" "$roots/root"
+      mkdir -p "$roots/root$at"; mount --bind "$host" "$roots/root$at"
+      for folder in proc dev tmp; do mount --rbind "/$folder" "$roots/root/$folder"; done
+      exec chroot "$roots/root" env -i --chdir="$inside" PATH="$PATH" HOME=/root "$@"
+    ' bash "$ROOTS" "$base_host" "$base_at" "$inside" "$@"
+  fi
   set +e
   env -i PATH="$PATH" HOME=/root "$@"
   exit $?

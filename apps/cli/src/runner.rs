@@ -106,6 +106,7 @@ async fn stdio(args: &RunnerArgs) -> Outcome<()> {
                 ..args.clone()
             };
             let backend = apptainer(&args, &state)?;
+            backend.reap_dead().await.failed()?;
             ssh::serve_lines(&backend, version, input, output).await
         }
     };
@@ -169,9 +170,7 @@ fn apptainer(args: &RunnerArgs, state: &std::path::Path) -> Outcome<Apptainer> {
             .filter_map(|name| Some(((*name).to_owned(), variable(name)?.to_str()?.to_owned())))
             .collect(),
         sif_dir: std::path::absolute(sif_dir.with_context(missing).asked()?).asked()?,
-        work: share
-            .clone()
-            .unwrap_or_else(|| folder.with_extension("work")),
+        work: share.clone().unwrap_or_else(|| state.join("work")),
         share,
         instance: instance_name(args.id),
         record: folder.with_extension("instance.json"),

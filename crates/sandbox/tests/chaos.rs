@@ -128,11 +128,8 @@ impl Victim {
         })
     }
 
-    /// The slots, by their parent.
     fn slots(&self) -> Vec<u32> {
-        let below = descendants(self.supervisor);
-        let deeper: BTreeSet<u32> = below.iter().flat_map(|pid| descendants(*pid)).collect();
-        below.difference(&deeper).copied().collect()
+        children(self.supervisor)
     }
 
     /// Kills it, and checks that all it started ends and all it made is gone.
@@ -172,6 +169,13 @@ impl Victim {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(scratch.to_str().unwrap()), "{mounts}");
     }
+}
+
+/// Numbers of processes tell no order: they begin anew.
+fn children(process: u32) -> Vec<u32> {
+    let below = descendants(process);
+    let deeper: BTreeSet<u32> = below.iter().flat_map(|pid| descendants(*pid)).collect();
+    below.difference(&deeper).copied().collect()
 }
 
 #[track_caller]
@@ -250,12 +254,9 @@ fn the_supervisor_is_killed() {
             // The next one.
             let parent = victim.process.id();
             victim.supervisor = eventually(|| {
-                let next = descendants(parent);
-                next.iter()
-                    .copied()
-                    .min()
-                    .filter(|pid| *pid != victim.supervisor)
-                    .ok_or("no supervisor".to_owned())
+                let next = children(parent).into_iter();
+                let mut next = next.filter(|pid| *pid != victim.supervisor);
+                next.next().ok_or("no supervisor".to_owned())
             });
             eventually(|| {
                 let slots = victim.slots().len();

@@ -68,8 +68,9 @@ async fn remote_end() {
         share: None,
         work: place.join("work"),
         instance: format!("gp-{}", std::process::id()),
-        record: place.join(format!("{}.json", std::process::id())),
+        record: place.join(format!("{}.instance.json", std::process::id())),
     });
+    backend.reap_dead().await.unwrap();
     let _ = serve_lines(&backend, "test", input, output).await;
     std::process::exit(0);
 }
@@ -278,10 +279,40 @@ async fn a_lost_connection_is_a_lost_session_and_is_cleaned_up() {
     assert!(session.exec(&shell("true")).await.unwrap().is_ok());
     server.sshd.kill().await.unwrap();
     // The process of the connection lives on without its listener.
-    let marker = format!("{PLACE}={}", server.place.path().display());
-    end_parent_of(&marker);
+    for (_, parent) in ends_of(&server.place) {
+        let name = fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
+        if name.starts_with("sshd") {
+            let kill = std::process::Command::new("kill")
+                .args(["-9", &parent])
+                .status();
+            assert!(kill.unwrap().success());
+        }
+    }
     let lost = session.exec(&shell("true")).await.unwrap_err();
     assert!(matches!(lost, SessionError::Lost { .. }), "{lost}");
+    server.assert_clean().await;
+}
+
+#[tokio::test]
+async fn what_a_killed_end_left_is_removed_by_the_next_one() {
+    let Some(server) = Server::start().await else {
+        return;
+    };
+    let mut session = server.start_session().await;
+    assert!(session.exec(&shell("true")).await.unwrap().is_ok());
+    for (pid, _) in ends_of(&server.place) {
+        let kill = std::process::Command::new("kill")
+            .args(["-9", &pid])
+            .status();
+        assert!(kill.unwrap().success());
+    }
+    let lost = session.exec(&shell("true")).await.unwrap_err();
+    assert!(matches!(lost, SessionError::Lost { .. }), "{lost}");
+    drop(session);
+    assert_eq!(fs::read_dir(server.at("state")).unwrap().count(), 1);
+    let next = server.start_session().await;
+    assert_eq!(fs::read_dir(server.at("state")).unwrap().count(), 1);
+    next.stop().await.unwrap();
     server.assert_clean().await;
 }
 
@@ -328,28 +359,21 @@ async fn what_is_wrong_at_the_other_end_is_said() {
     server.assert_clean().await;
 }
 
-/// Kills the process that started the one carrying `marker`: the connection's `sshd`.
-fn end_parent_of(marker: &str) {
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let process = entry.path();
-        let environ = fs::read(process.join("environ")).unwrap_or_default();
-        if !environ
+/// The processes that are the remote ends of `place`, and who started each.
+fn ends_of(place: &TempDir) -> Vec<(String, String)> {
+    let marker = format!("{PLACE}={}", place.path().display());
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let end = |process: fs::DirEntry| {
+        let environ = fs::read(process.path().join("environ")).ok()?;
+        environ
             .split(|byte| *byte == 0)
-            .any(|pair| pair == marker.as_bytes())
-        {
-            continue;
-        }
-        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        let parent = parent.unwrap().trim();
-        let name = fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
-        if name.starts_with("sshd") {
-            let kill = std::process::Command::new("kill")
-                .args(["-9", parent])
-                .status();
-            assert!(kill.unwrap().success());
-        }
-    }
+            .find(|pair| *pair == marker.as_bytes())?;
+        let status = fs::read_to_string(process.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        let pid = process.file_name().into_string().ok()?;
+        Some((pid, parent.trim().to_owned()))
+    };
+    processes.filter_map(end).collect()
 }
 
 #[tokio::test]

@@ -25,12 +25,17 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Backend, Capabilities, Command, CommandOutcome, Enforcement, Image, Session, SessionError,
     SnapshotId, SnapshotKind,
+    lease::{Owner, Standing},
     tree::{Tree, fresh_id},
 };
 use cli::Cli;
 pub use cli::sif_name;
 
 const NAME: &str = "apptainer";
+
+/// The folder of work trees, and how the names of records end.
+const WORK: &str = "gp_work";
+const RECORD_ENDING: &str = ".instance.json";
 
 /// An instance that was not looked at for this long is looked for before the next command.
 const LOOK_AFTER: Duration = Duration::from_secs(30);
@@ -50,7 +55,8 @@ pub struct ApptainerOptions {
     pub work: PathBuf,
     /// The name of the instance, unique on the machine for its user.
     pub instance: String,
-    /// Says what a crash would leave behind, for [`Apptainer::reap`].
+    /// Says what a crash would leave behind, for [`Apptainer::reap`]. Its name ends with
+    /// `.instance.json`.
     pub record: PathBuf,
 }
 
@@ -72,6 +78,8 @@ struct Inner {
 struct Record {
     instance: String,
     folder: PathBuf,
+    /// Who started it.
+    owner: Option<Owner>,
 }
 
 impl Apptainer {
@@ -96,32 +104,44 @@ impl Apptainer {
     /// # Errors
     /// [`SessionError::Unavailable`] when there is no apptainer, or it does not obey.
     pub async fn reap(&self) -> Result<(), SessionError> {
-        let instance = &self.inner.options.instance;
-        if self
-            .inner
-            .cli
-            .is_running(instance)
-            .await
-            .map_err(unavailable)?
-        {
-            let stopped = self.inner.cli.stop(instance).run().await;
-            cli::done(stopped).map_err(unavailable)?;
-        }
-        let Ok(record) = fs::read(&self.inner.options.record) else {
-            return Ok(());
+        let Inner { options, .. } = self.inner.as_ref();
+        self.inner.stop(&options.instance).await?;
+        let record = Record::read(&options.record);
+        let record = record.filter(|record| record.instance == options.instance);
+        self.inner.clear(record, &options.record).await
+    }
+
+    /// The same for every record beside this one's whose process is dead: for processes that come and
+    /// go, each under a name of its own.
+    ///
+    /// # Errors
+    /// As [`Self::reap`].
+    pub async fn reap_dead(&self) -> Result<(), SessionError> {
+        let io = |error: io::Error| unavailable(error.to_string());
+        let here = Owner::this_process().map_err(io)?;
+        let folder = self.inner.options.record.parent();
+        let found = match fs::read_dir(folder.unwrap_or(Path::new("."))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(io)?,
         };
-        if let Ok(record) = serde_json::from_slice::<Record>(&record)
-            && record.instance == *instance
-            && record
-                .folder
-                .starts_with(self.inner.options.work.join("gp_work"))
-        {
-            self.inner
-                .remove(&record.folder)
-                .await
-                .map_err(unavailable)?;
+        for entry in found {
+            let path = entry.map_err(io)?.path();
+            let is_record = path
+                .to_str()
+                .is_some_and(|path| path.ends_with(RECORD_ENDING));
+            let Some(record) = is_record.then(|| Record::read(&path)).flatten() else {
+                continue;
+            };
+            let dead = record
+                .owner
+                .as_ref()
+                .is_some_and(|owner| owner.standing(&here) == Standing::Dead);
+            if dead {
+                self.inner.stop(&record.instance).await?;
+                self.inner.clear(Some(record), &path).await?;
+            }
         }
-        fs::remove_file(&self.inner.options.record).map_err(|error| unavailable(error.to_string()))
+        Ok(())
     }
 
     fn sif(&self, image: &Image) -> Result<PathBuf, SessionError> {
@@ -176,11 +196,7 @@ impl Backend for Apptainer {
         }
         let id = fresh_id();
         let options = &self.inner.options;
-        let folder = options
-            .work
-            .join("gp_work")
-            .join(&id)
-            .join(&options.instance);
+        let folder = options.work.join(WORK).join(&id).join(&options.instance);
         let tree = Tree {
             root: folder.join("tree"),
         };
@@ -206,7 +222,37 @@ impl Backend for Apptainer {
     }
 }
 
+impl Record {
+    fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+}
+
 impl Inner {
+    async fn stop(&self, instance: &str) -> Result<(), SessionError> {
+        if self.cli.is_running(instance).await.map_err(unavailable)? {
+            let stopped = self.cli.stop(instance).run().await;
+            cli::done(stopped).map_err(unavailable)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the work tree of `record`, if it is one, and then the record at `path`.
+    async fn clear(&self, record: Option<Record>, path: &Path) -> Result<(), SessionError> {
+        let made_here = self.options.work.join(WORK);
+        if let Some(record) = record
+            && record.folder.starts_with(made_here)
+        {
+            self.remove(&record.folder).await.map_err(unavailable)?;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(unavailable(format!("{}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn remove(&self, folder: &Path) -> Result<(), String> {
         let run = |program, arguments: &[&str]| {
             let mut arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
@@ -258,6 +304,7 @@ impl ApptainerSession {
         let record = Record {
             instance: options.instance.clone(),
             folder: self.folder.clone().unwrap_or_default(),
+            owner: Owner::this_process().ok(),
         };
         let recorded = serde_json::to_vec(&record)
             .map_err(io::Error::from)

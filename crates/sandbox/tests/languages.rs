@@ -342,3 +342,17 @@ async fn an_interpreter_behind_a_link_is_the_one_that_runs() {
     let job = Job::script("print(1)", Limits::SMALL);
     assert_eq!(sandbox.run(job).await.unwrap().stdout.text(), "1\n");
 }
+
+#[test]
+fn what_is_absent_is_named_with_a_way_to_get_it() {
+    let none = Toolchains::default();
+    for samples in &SAMPLES {
+        let language = samples.language;
+        let absent = none.job(language, samples.echo, limits()).unwrap_err();
+        let SandboxError::MissingProgram { program, .. } = &absent else {
+            panic!("{language}: {absent}")
+        };
+        let text = absent.to_string();
+        assert!(text.contains(program) && text.contains("install"), "{text}");
+    }
+}

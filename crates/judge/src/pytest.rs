@@ -6,11 +6,14 @@
 //! id must be there, a test that must fail is run along, and a summary that stands there twice is
 //! tampering.
 
+mod repository;
+
 use std::collections::BTreeMap;
 
 use code::RelativePath;
 use sandbox::{InputFile, Job, Language, Limits, Program};
-use session::{Command, Session, SessionError};
+
+pub use repository::{Pristine, in_session};
 
 use crate::{
     CaseResult, Judge, JudgeError, VerdictStatus,
@@ -273,44 +276,6 @@ pub(crate) async fn run(
         wall_ms: outcome.wall_ms,
         cpu_ms: outcome.cpu_ms,
     })
-}
-
-/// Runs tests in a session: `files` are written first, over whatever stands there, then `python -m
-/// pytest` runs their folders' tests and those that count are graded. The session's work tree keeps
-/// the files.
-///
-/// # Errors
-/// Failures of the session. What the program does is a grade.
-pub async fn in_session(
-    session: &mut dyn Session,
-    python: &str,
-    files: &BTreeMap<RelativePath, Vec<u8>>,
-    fail_to_pass: &[String],
-    pass_to_pass: &[String],
-    limits: Limits,
-) -> Result<Graded, SessionError> {
-    let canary = Canary::new(session.id());
-    for (path, content) in files {
-        session.write(path, content, 0o644).await?;
-    }
-    let path =
-        RelativePath::new(canary.path.as_str()).map_err(|error| SessionError::Unsupported {
-            backend: "pytest",
-            detail: error.to_string(),
-        })?;
-    session.write(&path, canary.text.as_bytes(), 0o644).await?;
-    let ids = fail_to_pass.iter().chain(pass_to_pass);
-    let mut targets: Vec<&str> = ids.filter_map(|id| id.split("::").next()).collect();
-    targets.sort_unstable();
-    targets.dedup();
-    let argv = [python.to_owned()]
-        .into_iter()
-        .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
-    let mut command = Command::new(argv, limits);
-    command.env = environment().to_vec();
-    let outcome = session.exec(&command).await?;
-    session.remove(&path).await?;
-    Ok(canary.grade(&outcome.stdout.text(), fail_to_pass, pass_to_pass))
 }
 
 #[cfg(test)]

@@ -1,0 +1,166 @@
+//! Tests of a repository, in a session, after a program has changed its work tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use code::RelativePath;
+use sandbox::Limits;
+use session::{Command, Session, SessionError};
+
+use super::{Canary, Graded, arguments, environment};
+use crate::CaseResult;
+
+/// Files of a work tree that decide what pytest runs and believes, in each folder above a test.
+const STEERING: [&str; 10] = [
+    "conftest.py",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "tox.ini",
+    "setup.cfg",
+    "pyproject.toml",
+    "sitecustomize.py",
+    "usercustomize.py",
+];
+
+/// Bytes of one of these files.
+const MOST: u64 = 16 << 20;
+
+/// The tests' files, and those that steer pytest, as they were before anything was changed
+/// (spec of the sandbox, rows 35 and 36).
+#[derive(Clone, Debug, Default)]
+pub struct Pristine {
+    /// `None`: there was no such file.
+    files: BTreeMap<RelativePath, Option<Vec<u8>>>,
+}
+
+impl Pristine {
+    /// Looks at a work tree that nothing has changed yet. `ids` are the node ids of all tests that
+    /// will count.
+    ///
+    /// # Errors
+    /// [`SessionError::Unsupported`] for an id that names no file of the work tree; failures of the
+    /// session.
+    pub async fn take(
+        session: &mut dyn Session,
+        ids: impl IntoIterator<Item = &str>,
+    ) -> Result<Self, SessionError> {
+        let mut paths = BTreeSet::new();
+        for id in ids {
+            let file = relative(id.split("::").next().unwrap_or(id))?;
+            let mut folder = file.parent();
+            paths.insert(file);
+            loop {
+                for name in STEERING {
+                    paths.insert(match &folder {
+                        Some(folder) => relative(&format!("{folder}/{name}"))?,
+                        None => relative(name)?,
+                    });
+                }
+                match folder {
+                    Some(inner) => folder = inner.parent(),
+                    None => break,
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        for path in paths {
+            let content = match session.read(&path, MOST).await {
+                Ok(content) => Some(content),
+                Err(SessionError::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            files.insert(path, content);
+        }
+        Ok(Self { files })
+    }
+
+    /// A file of the tests that the work tree does not have in this form yet.
+    pub fn with_file(mut self, path: RelativePath, content: Vec<u8>) -> Self {
+        self.files.insert(path, Some(content));
+        self
+    }
+
+    /// Whether it could be done: a folder or a link may stand in a file's place.
+    async fn restore(&self, session: &mut dyn Session) -> Result<bool, SessionError> {
+        for (path, content) in &self.files {
+            let restored = match content {
+                Some(content) => session.write(path, content, 0o644).await,
+                None => session.remove(path).await,
+            };
+            match restored {
+                Ok(()) | Err(SessionError::NotFound { .. }) => {}
+                Err(error) if error.is_infrastructure() => return Err(error),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn is_untouched(&self, session: &mut dyn Session) -> Result<bool, SessionError> {
+        for (path, content) in &self.files {
+            let found = match session.read(path, MOST).await {
+                Ok(found) => Some(found),
+                Err(SessionError::NotFound { .. }) => None,
+                Err(error) if error.is_infrastructure() => return Err(error),
+                Err(_) => return Ok(false),
+            };
+            if found != *content {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Runs the tests' files with `python -m pytest` and grades those that count. Before that the files of
+/// `pristine` are put back, so that no patch can write its own tests or steer pytest; the work tree
+/// keeps them. Tests that cannot be put back, or that were changed while they ran, are tampered with,
+/// and none of them has passed.
+///
+/// # Errors
+/// Failures of the session. What the program does is a grade.
+pub async fn in_session(
+    session: &mut dyn Session,
+    python: &str,
+    pristine: &Pristine,
+    fail_to_pass: &[String],
+    pass_to_pass: &[String],
+    limits: Limits,
+) -> Result<Graded, SessionError> {
+    let tampered = || Graded {
+        fail_to_pass: vec![CaseResult::Missing; fail_to_pass.len()],
+        pass_to_pass: vec![CaseResult::Missing; pass_to_pass.len()],
+        tampered: true,
+    };
+    if !pristine.restore(session).await? {
+        return Ok(tampered());
+    }
+    let canary = Canary::new(session.id());
+    let path = relative(&canary.path)?;
+    session.write(&path, canary.text.as_bytes(), 0o644).await?;
+    let ids = fail_to_pass.iter().chain(pass_to_pass);
+    let targets: BTreeSet<&str> = ids.filter_map(|id| id.split("::").next()).collect();
+    let argv = [python.to_owned()]
+        .into_iter()
+        .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
+    let mut command = Command::new(argv, limits);
+    command.env = environment().to_vec();
+    let outcome = session.exec(&command).await?;
+    let untouched = pristine.is_untouched(session).await?;
+    match session.remove(&path).await {
+        Err(error) if error.is_infrastructure() => return Err(error),
+        _ => {}
+    }
+    match untouched {
+        true => Ok(canary.grade(&outcome.stdout.text(), fail_to_pass, pass_to_pass)),
+        false => Ok(tampered()),
+    }
+}
+
+fn relative(path: &str) -> Result<RelativePath, SessionError> {
+    RelativePath::new(path).map_err(|error| SessionError::Unsupported {
+        backend: "pytest",
+        detail: error.to_string(),
+    })
+}

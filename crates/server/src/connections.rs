@@ -3,6 +3,7 @@
 use std::{
     io::{Error, ErrorKind},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,32 +14,39 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
+
+use crate::Options;
 
 /// After a failure to accept that is not one connection's, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves `app` until `shutdown` ends. Then nothing is accepted, connections end with the request
-/// that they are at, and what is not done after `drain` is left.
+/// that they are at, and what is not done after [`Options::drain`] is left.
 pub(crate) async fn serve(
     listener: TcpListener,
     app: Router,
-    head_timeout: Duration,
-    drain: Duration,
+    options: &Options,
     shutdown: impl Future<Output = ()>,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(head_timeout);
+        .header_read_timeout(options.head_timeout);
     let connections = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(options.connections));
+    // Who finds no place waits in the listener's own queue.
+    let accept = async || {
+        let place = places.clone().acquire_owned().await;
+        listener.accept().await.map(|(stream, _)| (stream, place))
+    };
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept() => accepted,
             () = &mut shutdown => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) if of_one_connection(&error) => continue,
             Err(_) => {
                 tokio::time::sleep(PAUSE).await;
@@ -53,11 +61,12 @@ pub(crate) async fn serve(
         tokio::spawn(async move {
             // How a connection fails is its client's to know.
             let _ = connection.await;
+            drop(place);
         });
     }
     drop(listener);
     // What is left ends with the caller's runtime.
-    let _ = tokio::time::timeout(drain, connections.shutdown()).await;
+    let _ = tokio::time::timeout(options.drain, connections.shutdown()).await;
 }
 
 fn of_one_connection(error: &Error) -> bool {

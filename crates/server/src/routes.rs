@@ -33,6 +33,8 @@ use crate::{
 pub struct Options {
     /// Bytes of the largest body; larger ones are answered with 413.
     pub max_body: usize,
+    /// Open at a time; more of them wait to be accepted.
+    pub connections: usize,
     /// For the head of a request to arrive, and for the next one on a kept connection.
     pub head_timeout: Duration,
     /// For a body to arrive.
@@ -59,6 +61,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             max_body: 32 << 20,
+            connections: 1024,
             head_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             log: None,
@@ -76,9 +79,8 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (head_timeout, drain) = (options.head_timeout, options.drain);
-    let app = router(service, options);
-    connections::serve(listener, app, head_timeout, drain, shutdown).await;
+    let app = router(service, options.clone());
+    connections::serve(listener, app, &options, shutdown).await;
 }
 
 #[derive(Clone)]

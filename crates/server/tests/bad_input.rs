@@ -162,3 +162,27 @@ async fn requests_that_do_not_come_are_given_up() {
     }
     assert_alive(&sandbox, address).await;
 }
+
+#[tokio::test]
+async fn connections_beyond_their_number_wait() {
+    let options = Options {
+        connections: 2,
+        ..Options::default()
+    };
+    let (sandbox, address) = start_with(options).await;
+    let idle = [
+        TcpStream::connect(address).await.unwrap(),
+        TcpStream::connect(address).await.unwrap(),
+    ];
+    let mut third = TcpStream::connect(address).await.unwrap();
+    let ping = "GET /v1/ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    third.write_all(ping.as_bytes()).await.unwrap();
+    let mut got = String::new();
+    let early = Duration::from_millis(200);
+    let waited = tokio::time::timeout(early, third.read_to_string(&mut got)).await;
+    assert!(waited.is_err(), "{got}");
+    drop(idle);
+    third.read_to_string(&mut got).await.unwrap();
+    assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+    assert_alive(&sandbox, address).await;
+}

@@ -100,6 +100,7 @@ fn try_tier(config: &Config, tier: Tier) -> TierReport {
 fn mechanisms(tiers: &[TierReport]) -> Vec<(String, String)> {
     let file = |path: &str| match fs::read_to_string(path) {
         Ok(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "not told".to_owned(),
         Err(error) => error.kind().to_string(),
     };
     let enforced = tiers.iter().find_map(|report| report.enforced.as_ref());
@@ -128,7 +129,7 @@ fn mechanisms(tiers: &[TierReport]) -> Vec<(String, String)> {
             file("/proc/sys/user/max_user_namespaces"),
         ),
         (
-            "AppArmor restricts user namespaces",
+            "AppArmor limits namespaces",
             file("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         ),
         ("security modules", file("/sys/kernel/security/lsm")),

@@ -9,11 +9,12 @@ use crate::{
     kernels::{
         attention::{self, Heads, Kept, Sequence, SequenceGradient},
         gemm::Start,
-        linear::{self, Packed},
+        linear::{self, GradientScratch, Packed},
         qk_norm, rmsnorm,
         rope::Rope,
         swiglu,
     },
+    lora::{Dropout, Product, ProductAdapter, ProductGradient},
     workspace::{LayerState, Scratch},
 };
 
@@ -24,15 +25,131 @@ pub(crate) struct Layer<'a> {
     pub(crate) index: usize,
     pub(crate) pack: &'a Pack,
     pub(crate) rope: &'a Rope,
+    /// Of the inputs of adapters, in training.
+    pub(crate) dropout: Option<&'a Dropout>,
+}
+
+/// Where a backward pass adds its gradients.
+pub(crate) enum Gradients<'a> {
+    /// Flat, all weights of the model.
+    Weights(&'a mut [f32]),
+    /// Flat, the weights of the model's adapter; its own are frozen and get no gradient.
+    Adapter(&'a mut [f32]),
+}
+
+impl Gradients<'_> {
+    /// Those of some weights of the model, unless it is frozen.
+    pub(crate) fn of(&mut self, range: &Range<usize>) -> Option<&mut [f32]> {
+        match self {
+            Self::Weights(gradients) => Some(&mut gradients[range.clone()]),
+            Self::Adapter(_) => None,
+        }
+    }
+
+    /// The first layer in which anything is trained.
+    pub(crate) fn first_layer(&self, model: &Model) -> usize {
+        match (self, model.adapter()) {
+            (Self::Adapter(_), Some(adapter)) => adapter.first_layer(),
+            _ => 0,
+        }
+    }
+
+    /// Whether anything before this layer is trained: the embedding, or another layer.
+    fn reach_before(&self, layer: Layer) -> bool {
+        matches!(self, Self::Weights(_)) || layer.index > self.first_layer(layer.model)
+    }
 }
 
 /// The matrices of one layer packed for `dy W`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BackwardLayer {
     pub(crate) qkv: Packed,
     pub(crate) output: Packed,
     pub(crate) gate_up: Packed,
     pub(crate) down: Packed,
+}
+
+impl Layer<'_> {
+    fn adapter(&self, product: Product) -> Option<ProductAdapter<'_>> {
+        self.model.adapter()?.product(self.index, product)
+    }
+
+    /// Whether the rows of a product are the queries of the pack and not its tokens.
+    fn at_queries(&self, product: Product) -> bool {
+        is_last(*self) && product != Product::Qkv
+    }
+
+    /// Adds to `y` what the adapter of a product makes of `x`. For the gradient the same must be done
+    /// with [`Self::adapter_input_gradient`] and [`Self::adapter_weight_gradients`].
+    fn adapt(
+        &self,
+        product: Product,
+        x: &[f32],
+        y: &mut [f32],
+        kept: &mut [Buffer; Product::COUNT],
+        dropped: &mut Buffer,
+    ) {
+        let Some(adapter) = self.adapter(product) else {
+            return;
+        };
+        let x = match self.dropout {
+            Some(dropout) => dropout.apply(adapter.layout, self.at_queries(product), x, dropped),
+            None => x,
+        };
+        adapter.forward(x, y, &mut kept[product as usize]);
+    }
+
+    /// From `dy`, the gradient of a product's output, to that between `A` and `B` in `d_adapted`,
+    /// adding to `dx` if it is wanted.
+    fn adapter_input_gradient(
+        &self,
+        product: Product,
+        dy: &[f32],
+        dx: Option<&mut [f32]>,
+        d_adapted: &mut Buffer,
+        dropped: &mut Buffer,
+    ) {
+        let Some(adapter) = self.adapter(product) else {
+            return;
+        };
+        adapter.d_inner(dy, d_adapted);
+        let Some(dx) = dx else { return };
+        match self.dropout {
+            None => adapter.input_gradient(d_adapted, Start::Output, dx),
+            Some(dropout) => {
+                let masked = dropped.sized(dx.len());
+                adapter.input_gradient(d_adapted, Start::Zero, masked);
+                dropout.mask(adapter.layout, self.at_queries(product), masked);
+                dx.iter_mut().zip(masked).for_each(|(dx, add)| *dx += *add);
+            }
+        }
+    }
+
+    /// Adds to the gradients of `A` and `B` of a product with the input `x`.
+    fn adapter_weight_gradients(
+        &self,
+        product: Product,
+        (x, dy): (&[f32], &[f32]),
+        (inner, d_inner): (&[f32], &[f32]),
+        gradients: &mut Gradients,
+        (dropped, scratch): (&mut Buffer, &mut GradientScratch),
+    ) {
+        let (Some(adapter), Gradients::Adapter(gradients)) = (self.adapter(product), gradients)
+        else {
+            return;
+        };
+        let x = match self.dropout {
+            Some(dropout) => dropout.apply(adapter.layout, self.at_queries(product), x, dropped),
+            None => x,
+        };
+        let from = ProductGradient {
+            x,
+            inner,
+            dy,
+            d_inner,
+        };
+        adapter.weight_gradients(&from, gradients, scratch);
+    }
 }
 
 /// The last layer is computed at the queries of the pack alone, the others at every token.
@@ -88,9 +205,10 @@ pub(crate) fn forward(
         Some(bias) => Start::Row(&weights[bias.clone()]),
         None => Start::Zero,
     };
-    packed
-        .qkv
-        .multiply(normed, start, state.qkv.sized(tokens * heads.qkv_width()));
+    let qkv = state.qkv.sized(tokens * heads.qkv_width());
+    packed.qkv.multiply(normed, start, qkv);
+    let (kept, dropped) = (&mut state.adapted, &mut scratch.dropped);
+    layer.adapt(Product::Qkv, normed, qkv, kept, dropped);
     if let Some(norm) = layout.qk_norm_of(weights) {
         let epsilon = config.norm_epsilon;
         qk_norm::forward(heads, &norm, epsilon, &mut state.qkv, &mut state.qk_norm);
@@ -119,13 +237,23 @@ pub(crate) fn forward(
     packed
         .output
         .multiply(&state.attended, Start::Output, &mut state.middle);
+    let (attended, middle) = (&state.attended, &mut state.middle);
+    layer.adapt(Product::Output, attended, middle, kept, dropped);
+    let adapt = |product, x: &[f32], y: &mut [f32]| layer.adapt(product, x, y, kept, dropped);
     let parts = MlpParts {
         scales: &mut state.mlp_scales,
         normed: &mut scratch.normed,
         gate_up: &mut state.gate_up,
         inner: &mut scratch.inner,
     };
-    mlp(layer.model, layer.index, &state.middle, parts, output);
+    mlp(
+        layer.model,
+        layer.index,
+        &state.middle,
+        parts,
+        adapt,
+        output,
+    );
 }
 
 /// Where the MLP leaves what the backward pass needs, and its working memory.
@@ -136,12 +264,14 @@ pub(crate) struct MlpParts<'a> {
     pub(crate) inner: &'a mut Buffer,
 }
 
-/// `output = middle + down(swiglu(gate_up(norm(middle))))` for rows of the residual stream.
+/// `output = middle + down(swiglu(gate_up(norm(middle))))` for rows of the residual stream. `adapt`
+/// adds to the output of a product what adapters make of its input.
 pub(crate) fn mlp(
     model: &Model,
     index: usize,
     middle: &[f32],
     parts: MlpParts,
+    mut adapt: impl FnMut(Product, &[f32], &mut [f32]),
     output: &mut Buffer,
 ) {
     let (config, layout, packed) = (
@@ -161,19 +291,22 @@ pub(crate) fn mlp(
     );
     let gate_up = parts.gate_up.sized(rows * 2 * intermediate);
     packed.gate_up.multiply(normed, Start::Zero, gate_up);
+    adapt(Product::GateUp, normed, gate_up);
     let inner = parts.inner.sized(rows * intermediate);
     swiglu::forward(gate_up, intermediate, inner);
     output.sized(middle.len()).copy_from_slice(middle);
     packed.down.multiply(inner, Start::Output, output);
+    adapt(Product::Down, inner, output);
 }
 
 /// From the gradient of the layer's output in `scratch.d_stream` to that of its input in the same
-/// place, adding to `gradients` (flat, all parameters). Consumes `state.gate_up`.
+/// place, adding to `gradients`. Consumes `state.gate_up`. Where nothing before the layer is trained the
+/// gradient of its input is left out.
 pub(crate) fn backward(
     layer: Layer,
     packed: &BackwardLayer,
     state: &mut LayerState,
-    gradients: &mut [f32],
+    gradients: &mut Gradients,
     scratch: &mut Scratch,
 ) {
     let (config, layout) = (
@@ -194,20 +327,27 @@ pub(crate) fn backward(
         d_attended,
         d_qkv,
         gradient,
+        dropped,
+        d_adapted,
         ..
     } = scratch;
+    let reach_before = gradients.reach_before(layer);
 
     packed
         .down
         .multiply(d_stream, Start::Zero, inner.sized(rows * intermediate));
+    layer.adapter_input_gradient(Product::Down, d_stream, Some(inner), d_adapted, dropped);
     swiglu::backward(&mut state.gate_up, intermediate, inner);
     let d_gate_up = &state.gate_up;
-    linear::weight_gradient(
-        d_stream,
-        inner,
-        intermediate,
-        &mut gradients[layout.down.clone()],
-        gradient,
+    if let Some(d_down) = gradients.of(&layout.down) {
+        linear::weight_gradient(d_stream, inner, intermediate, d_down, gradient);
+    }
+    layer.adapter_weight_gradients(
+        Product::Down,
+        (inner, d_stream),
+        (&state.adapted[Product::Down as usize], d_adapted),
+        gradients,
+        (dropped, gradient),
     );
     let norm = &weights[layout.mlp_norm.clone()];
     rmsnorm::recompute(
@@ -216,21 +356,29 @@ pub(crate) fn backward(
         &state.mlp_scales,
         normed.sized(rows * hidden),
     );
-    linear::weight_gradient(
-        d_gate_up,
-        normed,
-        hidden,
-        &mut gradients[layout.gate_up.clone()],
-        gradient,
-    );
+    if let Some(d_weight) = gradients.of(&layout.gate_up) {
+        linear::weight_gradient(d_gate_up, normed, hidden, d_weight, gradient);
+    }
     packed
         .gate_up
         .multiply(d_gate_up, Start::Zero, d_normed.sized(rows * hidden));
-    let d_norm = &mut gradients[layout.mlp_norm.clone()];
-    rmsnorm::backward(
-        &state.middle,
-        norm,
-        &state.mlp_scales,
+    layer.adapter_input_gradient(
+        Product::GateUp,
+        d_gate_up,
+        Some(d_normed),
+        d_adapted,
+        dropped,
+    );
+    layer.adapter_weight_gradients(
+        Product::GateUp,
+        (normed, d_gate_up),
+        (&state.adapted[Product::GateUp as usize], d_adapted),
+        gradients,
+        (dropped, gradient),
+    );
+    let d_norm = gradients.of(&layout.mlp_norm);
+    norm_backward(
+        (&state.middle, norm, &state.mlp_scales),
         d_normed,
         d_stream,
         d_norm,
@@ -241,8 +389,26 @@ pub(crate) fn backward(
         Start::Zero,
         d_attended.sized(rows * heads.width()),
     );
-    let d_output = &mut gradients[layout.output.clone()];
-    linear::weight_gradient(d_stream, &state.attended, heads.width(), d_output, gradient);
+    if let Some(d_output) = gradients.of(&layout.output) {
+        linear::weight_gradient(d_stream, &state.attended, heads.width(), d_output, gradient);
+    }
+    layer.adapter_input_gradient(
+        Product::Output,
+        d_stream,
+        Some(d_attended),
+        d_adapted,
+        dropped,
+    );
+    layer.adapter_weight_gradients(
+        Product::Output,
+        (&state.attended, d_stream),
+        (&state.adapted[Product::Output as usize], d_adapted),
+        gradients,
+        (dropped, gradient),
+    );
+    if !reach_before && layer.adapter(Product::Qkv).is_none() {
+        return;
+    }
     d_qkv.set_len(tokens * heads.qkv_width());
     if is_last(layer) {
         d_input.sized_zeroed(tokens * hidden);
@@ -278,10 +444,11 @@ pub(crate) fn backward(
         }
     }
 
-    if let (Some(norm), Some(d_norm)) = (
-        layout.qk_norm_of(weights),
-        layout.qk_norm_gradient(gradients),
-    ) {
+    if let Some(norm) = layout.qk_norm_of(weights) {
+        let d_norm = match gradients {
+            Gradients::Weights(gradients) => layout.qk_norm_gradient(gradients),
+            Gradients::Adapter(_) => None,
+        };
         qk_norm::backward(heads, &norm, &state.qk_norm, d_qkv, d_norm);
     }
     let norm = &weights[layout.attention_norm.clone()];
@@ -291,29 +458,49 @@ pub(crate) fn backward(
         &state.attention_scales,
         normed.sized(tokens * hidden),
     );
-    linear::weight_gradient(
-        d_qkv,
-        normed,
-        hidden,
-        &mut gradients[layout.qkv.clone()],
-        gradient,
-    );
-    if let Some(bias) = &layout.qkv_bias {
-        linear::bias_gradient(d_qkv, &mut gradients[bias.clone()]);
+    if let Some(d_weight) = gradients.of(&layout.qkv) {
+        linear::weight_gradient(d_qkv, normed, hidden, d_weight, gradient);
     }
-    packed
-        .qkv
-        .multiply(d_qkv, Start::Zero, d_normed.sized(tokens * hidden));
-    let d_norm = &mut gradients[layout.attention_norm.clone()];
-    rmsnorm::backward(
-        &state.input,
-        norm,
-        &state.attention_scales,
+    if let Some(d_bias) = layout.qkv_bias.as_ref().and_then(|bias| gradients.of(bias)) {
+        linear::bias_gradient(d_qkv, d_bias);
+    }
+    if reach_before {
+        let d_normed = d_normed.sized(tokens * hidden);
+        packed.qkv.multiply(d_qkv, Start::Zero, d_normed);
+    }
+    let d_input_normed = reach_before.then_some(&mut **d_normed);
+    layer.adapter_input_gradient(Product::Qkv, d_qkv, d_input_normed, d_adapted, dropped);
+    layer.adapter_weight_gradients(
+        Product::Qkv,
+        (normed, d_qkv),
+        (&state.adapted[Product::Qkv as usize], d_adapted),
+        gradients,
+        (dropped, gradient),
+    );
+    if !reach_before {
+        return;
+    }
+    let d_norm = gradients.of(&layout.attention_norm);
+    norm_backward(
+        (&state.input, norm, &state.attention_scales),
         d_normed,
         d_input,
         d_norm,
     );
     std::mem::swap(d_input, d_stream);
+}
+
+/// Through a norm of `x` with its weight and scales, whose gradient is left out when it is frozen.
+pub(crate) fn norm_backward(
+    (x, weight, scales): (&[f32], &[f32], &[f32]),
+    dy: &[f32],
+    dx: &mut [f32],
+    d_weight: Option<&mut [f32]>,
+) {
+    match d_weight {
+        Some(d_weight) => rmsnorm::backward(x, weight, scales, dy, dx, d_weight),
+        None => rmsnorm::backward_frozen(x, weight, scales, dy, dx),
+    }
 }
 
 fn sequence<'a>(heads: Heads, qkv: &'a [f32], row: &PackedRow) -> Sequence<'a> {

@@ -20,6 +20,13 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), ModelError> {
     fs::create_dir_all(path).map_err(|source| io_error(path, source))
 }
 
+/// Whether a directory holds a model, and not only words about one.
+pub(crate) fn has_weights(directory: &Path) -> bool {
+    let files = ["model.safetensors", "model.safetensors.index.json"];
+    directory.join("config.json").is_file()
+        && files.iter().any(|file| directory.join(file).is_file())
+}
+
 pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
     let text = fs::read(path).map_err(|source| io_error(path, source))?;
     serde_json::from_slice(&text).map_err(|source| ModelError::Json {
@@ -38,7 +45,9 @@ pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, 
     let whole = directory.join("model.safetensors");
     let index = directory.join("model.safetensors.index.json");
     if whole.exists() || !index.exists() {
-        let (mut buffers, _) = read_tensors(&whole, layout, &[""])?;
+        // A tied model may carry its output projection a second time.
+        let second = layout.is_tied().then_some("lm_head.weight");
+        let (mut buffers, _) = read_tensors(&whole, &layout.tensors, &[""], second)?;
         return Ok(buffers.swap_remove(0));
     }
     let places = shards(&index)?;
@@ -99,12 +108,20 @@ fn bad_index(index: &Path, key: &str, found: &Value) -> ModelError {
     }
 }
 
-/// Reads one flat buffer per prefix: tensor `T` of the layout is stored as prefix + `T`. Returns
-/// the file's metadata too.
+/// The names of the tensors in a file.
+pub(crate) fn tensor_names(path: &Path) -> Result<BTreeSet<String>, ModelError> {
+    let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|source| damaged(path, source))?;
+    Ok(file.names().into_iter().map(ToString::to_string).collect())
+}
+
+/// Reads one flat buffer per prefix: tensor `T` is stored as prefix + `T`. The file may also hold
+/// `ignored`, and nothing else. Returns the file's metadata too.
 pub(crate) fn read_tensors(
     path: &Path,
-    layout: &Layout,
+    tensors: &[Tensor],
     prefixes: &[&str],
+    ignored: Option<&str>,
 ) -> Result<(Vec<Buffer>, HashMap<String, String>), ModelError> {
     let damaged = |source| damaged(path, source);
     let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
@@ -113,8 +130,8 @@ pub(crate) fn read_tensors(
     let mut unread: Vec<&str> = file.names().into_iter().map(AsRef::as_ref).collect();
     let mut buffers = Vec::new();
     for prefix in prefixes {
-        let mut buffer = Buffer::zeroed(layout.len);
-        for tensor in &layout.tensors {
+        let mut buffer = Buffer::zeroed(tensors.last().map_or(0, |last| last.range.end));
+        for tensor in tensors {
             let name = format!("{prefix}{}", tensor.name);
             let Ok(view) = file.tensor(&name) else {
                 return Err(ModelError::MissingTensor {
@@ -127,8 +144,7 @@ pub(crate) fn read_tensors(
         }
         buffers.push(buffer);
     }
-    // A tied model may carry its output projection a second time.
-    unread.retain(|name| !(layout.is_tied() && *name == "lm_head.weight"));
+    unread.retain(|name| Some(*name) != ignored);
     unread.sort_unstable();
     if let Some(tensor) = unread.first() {
         let tensor = (*tensor).to_owned();
@@ -195,7 +211,7 @@ fn read_tensor(
 /// Writes flat buffers, each under its prefix, and metadata beside `format = pt`.
 pub(crate) fn write_tensors(
     path: &Path,
-    layout: &Layout,
+    tensors: &[Tensor],
     buffers: &[(&str, &[f32])],
     metadata: &[(&str, String)],
 ) -> Result<(), ModelError> {
@@ -205,7 +221,7 @@ pub(crate) fn write_tensors(
     };
     let mut views = Vec::new();
     for (prefix, flat) in buffers {
-        for tensor in &layout.tensors {
+        for tensor in tensors {
             let bytes = bytemuck::cast_slice(&flat[tensor.range.clone()]);
             let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(damaged)?;
             views.push((format!("{prefix}{}", tensor.name), view));

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use record::{Sampling, StopReason, TokenId};
 
 use crate::{
-    Model,
+    Adapter, Model,
     block::{self, MlpParts},
     cache::KvCache,
     draw::{DrawScratch, draw},
@@ -18,6 +18,7 @@ use crate::{
         gemm::{Left, PANEL, Right, Shape, Start, multiply},
         qk_norm, rmsnorm,
     },
+    lora::{Product, Span, add_spans},
     pass,
     workspace::{DecodeState, Workspace},
 };
@@ -79,7 +80,7 @@ pub(crate) fn prefill(
         workspace.pack.push_unscored(prompt);
     }
     let mut rotated = std::mem::take(&mut workspace.decode.rotated);
-    pass::trunk(model, workspace, false, |layer, workspace| {
+    pass::trunk(model, workspace, false, None, |layer, workspace| {
         for (row, (_, cache)) in workspace.pack.rows.iter().zip(prompts.iter_mut()) {
             let width = heads.qkv_width();
             let qkv = &workspace.layers[0].qkv[row.tokens.start * width..row.tokens.end * width];
@@ -89,22 +90,37 @@ pub(crate) fn prefill(
     workspace.decode.rotated = rotated;
 }
 
-/// Feeds the next token of every response and draws the one after it. All are running.
-pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &mut Workspace) {
+/// A running response and the adapter that it is sampled with.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) adapter: Option<&'a Adapter>,
+    pub(crate) response: &'a mut Response,
+}
+
+/// Feeds the next token of every response and draws the one after it. All are running, each with its
+/// adapter over the weights of `model`, those of one adapter side by side.
+pub(crate) fn step(model: &Model, responses: &mut [Row], workspace: &mut Workspace) {
+    let spans: Vec<Span> = responses
+        .chunk_by(|one, other| same_adapter(one.adapter, other.adapter))
+        .map(|span| Span {
+            rows: span.len(),
+            adapter: span[0].adapter,
+        })
+        .collect();
     let config = model.config();
     let (layout, weights, hidden) = (model.layout(), model.weights(), config.hidden_size);
     let heads = Heads::of(config);
     let rows = responses.len();
     let longest = responses
         .iter()
-        .map(|response| response.prompt_len + response.own_len + 1)
+        .map(|Row { response, .. }| response.prompt_len + response.own_len + 1)
         .max()
         .unwrap_or(0);
     let Workspace { rope, decode, .. } = workspace;
     model.prepare_rope(rope, longest);
     let embedding = &weights[layout.embedding.clone()];
     let stream = decode.stream.sized(rows * hidden);
-    for (to, response) in stream.chunks_exact_mut(hidden).zip(&*responses) {
+    for (to, Row { response, .. }) in stream.chunks_exact_mut(hidden).zip(&*responses) {
         let token = response
             .tokens
             .last()
@@ -125,17 +141,16 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
             Some(bias) => Start::Row(&weights[bias.clone()]),
             None => Start::Zero,
         };
-        packed.qkv.multiply(
-            &decode.normed,
-            start,
-            decode.qkv.sized(rows * heads.qkv_width()),
-        );
+        let qkv = decode.qkv.sized(rows * heads.qkv_width());
+        packed.qkv.multiply(&decode.normed, start, qkv);
+        let place = (index, Product::Qkv);
+        add_spans(&spans, place, &decode.normed, qkv, &mut decode.adapted);
         if let Some(norm) = layer.qk_norm_of(weights) {
             let (qkv, state) = (&mut decode.qkv, &mut decode.qk_norm);
             qk_norm::forward(heads, &norm, config.norm_epsilon, qkv, state);
         }
         decode.attended.set_len(rows * heads.width());
-        for (row, response) in responses.iter_mut().enumerate() {
+        for (row, Row { response, .. }) in responses.iter_mut().enumerate() {
             let qkv = &decode.qkv[row * heads.qkv_width()..][..heads.qkv_width()];
             let position = response.prompt_len + response.own_len;
             let place = (position, response.own_len);
@@ -151,13 +166,19 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
         packed
             .output
             .multiply(&decode.attended, Start::Output, &mut decode.stream);
+        let place = (index, Product::Output);
+        let (attended, stream) = (&decode.attended, &mut decode.stream);
+        add_spans(&spans, place, attended, stream, &mut decode.adapted);
+        let adapt = |product, x: &[f32], y: &mut [f32]| {
+            add_spans(&spans, (index, product), x, y, &mut decode.adapted);
+        };
         let parts = MlpParts {
             scales: &mut decode.scales,
             normed: &mut decode.normed,
             gate_up: &mut decode.gate_up,
             inner: &mut decode.inner,
         };
-        block::mlp(model, index, &decode.stream, parts, &mut decode.next);
+        block::mlp(model, index, &decode.stream, parts, adapt, &mut decode.next);
         std::mem::swap(&mut decode.stream, &mut decode.next);
     }
     rmsnorm::forward(
@@ -169,13 +190,18 @@ pub(crate) fn step(model: &Model, responses: &mut [&mut Response], workspace: &m
     );
     let logits = decode.logits.sized(rows * config.vocab_size);
     model.head().multiply(&decode.normed, Start::Zero, logits);
-    for (response, logits) in responses
+    for (Row { response, .. }, logits) in responses
         .iter_mut()
         .zip(logits.chunks_exact(config.vocab_size))
     {
         response.own_len += 1;
         response.extend(logits, &mut decode.draw);
     }
+}
+
+/// Whether two requests use the same adapter, or both none.
+pub(crate) fn same_adapter(one: Option<&Adapter>, other: Option<&Adapter>) -> bool {
+    one.map(std::ptr::from_ref) == other.map(std::ptr::from_ref)
 }
 
 /// Attention of the new token of one sequence, which is in its own cache already, into row `row` of

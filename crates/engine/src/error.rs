@@ -59,6 +59,35 @@ pub enum ModelError {
         key: String,
         found: String,
     },
+    #[error("lora: `{key}` is {value}, but it must be {must}")]
+    BadLora {
+        key: &'static str,
+        value: String,
+        must: &'static str,
+    },
+    #[error("{}: `{key}` is {found}, but {expected} was expected", path.display())]
+    BadAdapterConfig {
+        path: PathBuf,
+        key: String,
+        expected: String,
+        found: String,
+    },
+    #[error(
+        "{}: `{key}` = {found} is not supported by this engine; merge the adapter with peft and use the merged model",
+        path.display()
+    )]
+    UnsupportedAdapter {
+        path: PathBuf,
+        key: String,
+        found: String,
+    },
+    #[error("the adapter is for another base model: {reason}")]
+    AdapterOfAnotherBase { reason: String },
+    #[error(
+        "{}: no model at `{base}`, neither beside the adapter nor from the working directory; put the base there or change base_model_name_or_path",
+        path.display()
+    )]
+    NoBase { path: PathBuf, base: String },
     #[error("{}: metadata `{key}` is missing or not a number", path.display())]
     BadMetadata { path: PathBuf, key: &'static str },
 }

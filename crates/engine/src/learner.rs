@@ -3,14 +3,16 @@
 use std::{path::Path, sync::Arc};
 
 use rayon::prelude::*;
+use record::Seed;
 
 use crate::{
-    Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
+    Adapter, Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
     batch::{Family, check_rows, lanes, micro_batches},
+    block::Gradients,
     buffer::Buffer,
     checkpoint,
     kernels::adamw::{self, Update},
-    layout::TensorKind,
+    layout::{Tensor, TensorKind},
     model::named,
     pass::{self, BackwardWeights, Training},
 };
@@ -51,6 +53,8 @@ pub struct LearnerOptions {
     /// Independent gradient sums, added up in order before a step: the most threads that training
     /// can use.
     pub lanes: usize,
+    /// Of the dropout of adapters; nothing else is random.
+    pub seed: Seed,
 }
 
 impl Default for LearnerOptions {
@@ -58,6 +62,7 @@ impl Default for LearnerOptions {
         Self {
             micro_batch_tokens: 512,
             lanes: 4,
+            seed: Seed(0),
         }
     }
 }
@@ -83,11 +88,14 @@ pub struct StepReport {
 }
 
 /// A model in training, its gradients and its optimizer.
+///
+/// Of a model with an adapter the adapter is trained and everything else frozen: the weights get no
+/// gradients and no moments, and the learners of several adapters over one base share them.
 pub struct Learner {
     engine: Engine,
     options: LearnerOptions,
     model: Arc<Model>,
-    backward: BackwardWeights,
+    backward: Arc<BackwardWeights>,
     lanes: Vec<Buffer>,
     moments: Moments,
     step: u64,
@@ -104,7 +112,7 @@ const CHUNK: usize = 1 << 14;
 
 impl Learner {
     pub fn new(engine: &Engine, model: Arc<Model>, options: LearnerOptions) -> Self {
-        let len = model.n_parameters();
+        let len = trained_len(&model);
         let moments = Moments {
             first: Buffer::zeroed(len),
             second: Buffer::zeroed(len),
@@ -120,10 +128,15 @@ impl Learner {
         step: u64,
     ) -> Self {
         let lanes = (0..options.lanes.max(1))
-            .map(|_| Buffer::zeroed(model.n_parameters()))
+            .map(|_| Buffer::zeroed(trained_len(&model)))
             .collect();
-        let mut backward = BackwardWeights::default();
-        backward.repack(&model);
+        let backward = if model.adapter().is_some() {
+            Arc::clone(model.backward_weights())
+        } else {
+            let mut packed = BackwardWeights::default();
+            packed.repack(&model);
+            Arc::new(packed)
+        };
         Self {
             engine: engine.clone(),
             options,
@@ -154,9 +167,11 @@ impl Learner {
             model,
             backward,
             lanes,
+            step,
             ..
         } = self;
-        let (engine, model, backward) = (&*engine, &**model, &*backward);
+        let (engine, model, backward) = (&*engine, &**model, &**backward);
+        let seed = options.seed.stream("dropout", *step);
         let work = lanes.par_iter_mut().zip(&order);
         let results: Vec<Vec<pass::PackResult>> = engine.run(|| {
             work.with_max_len(1)
@@ -167,7 +182,11 @@ impl Learner {
                             let training = Training {
                                 loss,
                                 packed: backward,
-                                gradients,
+                                gradients: match model.adapter() {
+                                    Some(_) => Gradients::Adapter(gradients),
+                                    None => Gradients::Weights(gradients),
+                                },
+                                seed,
                             };
                             pass::run(model, workspace, Some(training))
                         })
@@ -235,19 +254,20 @@ impl Learner {
         self.step
     }
 
-    /// The accumulated gradients as they stand, under Hugging Face names with shapes, row-major.
+    /// The accumulated gradients of what is trained as they stand, under Hugging Face names with shapes,
+    /// row-major.
     pub fn gradients(&mut self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
         self.reduce_gradients();
-        named(self.model.layout(), &self.lanes[0])
+        named(trained(&self.model), &self.lanes[0])
     }
 
-    /// Writes `config.json`, `model.safetensors` and `optimizer.safetensors` into `directory`.
-    /// Accumulated gradients are not kept: save after a step.
+    /// Writes the model ([`Model::save`]: of one with an adapter the adapter alone) and
+    /// `optimizer.safetensors` into `directory`. Accumulated gradients are not kept: save after a step.
     pub fn save(&self, directory: &Path) -> Result<(), ModelError> {
         self.model.save(directory)?;
         checkpoint::write_tensors(
             &directory.join("optimizer.safetensors"),
-            self.model.layout(),
+            trained(&self.model),
             &[
                 ("first_moment.", &self.moments.first),
                 ("second_moment.", &self.moments.second),
@@ -256,16 +276,39 @@ impl Learner {
         )
     }
 
-    /// Reads what [`Self::save`] wrote; training goes on with the same bytes as if never stopped.
+    /// Reads what [`Self::save`] wrote; training goes on with the same bytes as if never stopped. The
+    /// base of an adapter is found as [`Model::load`] finds it.
     pub fn load(
         engine: &Engine,
         directory: &Path,
         options: LearnerOptions,
     ) -> Result<Self, ModelError> {
         let model = Model::load(directory)?;
+        Self::load_moments(engine, model, directory, options)
+    }
+
+    /// [`Self::load`] of an adapter over a base that is in memory already.
+    pub fn load_over(
+        engine: &Engine,
+        base: &Model,
+        directory: &Path,
+        options: LearnerOptions,
+    ) -> Result<Self, ModelError> {
+        let adapter = Adapter::load(directory, base)?;
+        let model = base.with_adapter(Arc::new(adapter))?;
+        Self::load_moments(engine, model, directory, options)
+    }
+
+    fn load_moments(
+        engine: &Engine,
+        model: Model,
+        directory: &Path,
+        options: LearnerOptions,
+    ) -> Result<Self, ModelError> {
         let path = directory.join("optimizer.safetensors");
         let prefixes = ["first_moment.", "second_moment."];
-        let (mut moments, metadata) = checkpoint::read_tensors(&path, model.layout(), &prefixes)?;
+        let (mut moments, metadata) =
+            checkpoint::read_tensors(&path, trained(&model), &prefixes, None)?;
         let step = metadata.get("step").and_then(|step| step.parse().ok());
         let Some(step) = step else {
             return Err(ModelError::BadMetadata { path, key: "step" });
@@ -335,35 +378,84 @@ impl Learner {
             ..update
         };
         let model = Arc::make_mut(&mut self.model);
-        let layout = Arc::clone(model.layout());
-        let (mut weights, mut gradients) = (model.weights_mut(), &mut *self.lanes[0]);
-        let (mut first, mut second) = (&mut *self.moments.first, &mut *self.moments.second);
-        let mut work = Vec::new();
-        for tensor in &layout.tensors {
-            let update = if tensor.kind == TensorKind::Matrix {
-                decayed
-            } else {
-                update
-            };
-            let mut left = tensor.range.len();
-            while left > 0 {
-                let len = left.min(CHUNK);
-                left -= len;
-                let (g, m, v, w);
-                (g, gradients) = gradients.split_at_mut(len);
-                (w, weights) = weights.split_at_mut(len);
-                (m, first) = first.split_at_mut(len);
-                (v, second) = second.split_at_mut(len);
-                work.push((update, g, w, m, v));
-            }
+        let (gradients, moments) = (&mut *self.lanes[0], &mut self.moments);
+        let engine = &self.engine;
+        if let Some(adapter) = model.adapter() {
+            let layout = Arc::clone(adapter.layout());
+            model.update_adapter(|weights| {
+                let tensors = &layout.tensors;
+                update_all(
+                    engine,
+                    tensors,
+                    [update, decayed],
+                    weights,
+                    gradients,
+                    moments,
+                );
+            });
+            return;
         }
-        self.engine.run(|| {
-            work.into_par_iter()
-                .for_each(|(update, g, w, m, v)| adamw::update(update, g, w, m, v));
+        let layout = Arc::clone(model.layout());
+        model.update_weights(|weights| {
+            let tensors = &layout.tensors;
+            update_all(
+                engine,
+                tensors,
+                [update, decayed],
+                weights,
+                gradients,
+                moments,
+            );
         });
-        model.repack();
-        self.backward.repack(model);
+        Arc::make_mut(&mut self.backward).repack(model);
     }
+}
+
+/// One optimizer step over flat buffers; `decayed` is for the matrices.
+fn update_all(
+    engine: &Engine,
+    tensors: &[Tensor],
+    [update, decayed]: [Update; 2],
+    mut weights: &mut [f32],
+    mut gradients: &mut [f32],
+    moments: &mut Moments,
+) {
+    let (mut first, mut second) = (&mut *moments.first, &mut *moments.second);
+    let mut work = Vec::new();
+    for tensor in tensors {
+        let update = if tensor.kind == TensorKind::Matrix {
+            decayed
+        } else {
+            update
+        };
+        let mut left = tensor.range.len();
+        while left > 0 {
+            let len = left.min(CHUNK);
+            left -= len;
+            let (g, m, v, w);
+            (g, gradients) = gradients.split_at_mut(len);
+            (w, weights) = weights.split_at_mut(len);
+            (m, first) = first.split_at_mut(len);
+            (v, second) = second.split_at_mut(len);
+            work.push((update, g, w, m, v));
+        }
+    }
+    engine.run(|| {
+        work.into_par_iter()
+            .for_each(|(update, g, w, m, v)| adamw::update(update, g, w, m, v));
+    });
+}
+
+/// What a learner of this model trains: its adapter, or all of its weights.
+fn trained(model: &Model) -> &[Tensor] {
+    match model.adapter() {
+        Some(adapter) => &adapter.layout().tensors,
+        None => &model.layout().tensors,
+    }
+}
+
+fn trained_len(model: &Model) -> usize {
+    trained(model).last().map_or(0, |last| last.range.end)
 }
 
 /// Adds `others` to `sum` in order, clears them and returns the sum's Σ x², in double precision.

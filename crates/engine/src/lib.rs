@@ -1,7 +1,7 @@
 //! The model: kernels with hand-written backward, optimizer, KV-cached continuous batching, Hugging Face checkpoints.
 //!
 //! Reading order: [`ModelConfig`] → [`Model`] → [`Engine`] (the threads) → [`Learner`] (training)
-//! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`.
+//! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`; [`Adapter`] (LoRA).
 
 mod batch;
 mod block;
@@ -16,6 +16,7 @@ mod init;
 mod kernels;
 mod layout;
 mod learner;
+mod lora;
 mod model;
 mod pass;
 mod pool;
@@ -32,6 +33,7 @@ pub use config::{Family, ModelConfig};
 pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use init::Initializer;
 pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};
+pub use lora::{Adapter, LoraConfig, LoraTarget};
 pub use model::Model;
 pub use pool::Engine;
 pub use positions::RopeScaling;

@@ -1,23 +1,36 @@
 //! A model: its configuration and its weights.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use record::Seed;
 
 use crate::{
-    Initializer, ModelConfig, ModelError,
+    Adapter, Initializer, ModelConfig, ModelError,
     buffer::Buffer,
     checkpoint, init,
     kernels::{linear::Packed, rope::Rope},
-    layout::Layout,
+    layout::{Layout, Tensor},
+    lora,
+    pass::BackwardWeights,
 };
 
-/// Immutable weights that samplers and trainers share through an [`Arc`].
+/// Immutable weights that samplers and trainers share through an [`Arc`], and perhaps a LoRA
+/// [`Adapter`] over them.
 ///
-/// Besides the weights it holds them packed for the forward products, so a clone costs about twice
-/// the size of the weights.
+/// A clone shares the weights: models with different adapters over one base hold it once.
 #[derive(Clone, Debug)]
 pub struct Model {
+    base: Arc<Base>,
+    adapter: Option<Arc<Adapter>>,
+}
+
+/// The weights proper. Besides them it holds them packed for the forward products, so it takes about
+/// twice the size of the weights.
+#[derive(Clone, Debug)]
+struct Base {
     config: ModelConfig,
     layout: Arc<Layout>,
     weights: Buffer,
@@ -25,6 +38,10 @@ pub struct Model {
     head: Packed,
     /// Of rotary positions: radians a position for each pair, and the factor on cosines and sines.
     rotation: (Vec<f32>, f32),
+    /// Of the weights; worked out when first asked for.
+    digest: OnceLock<String>,
+    /// The weights packed for adapters to be trained over them; made when first asked for.
+    backward: OnceLock<Arc<BackwardWeights>>,
 }
 
 /// The matrices of one layer, ready for `x Wᵀ`.
@@ -55,8 +72,17 @@ impl Model {
     }
 
     /// Reads a Hugging Face directory: `config.json`, and `model.safetensors` or the shards that
-    /// `model.safetensors.index.json` names; F32, BF16 or F16 (widened).
+    /// `model.safetensors.index.json` names; F32, BF16 or F16 (widened). Or a directory of `peft`,
+    /// which holds an adapter and names its base: both.
     pub fn load(directory: &Path) -> Result<Self, ModelError> {
+        if lora::is_adapter(directory) {
+            return lora::load_with_base(directory);
+        }
+        Self::load_dense(directory)
+    }
+
+    /// [`Self::load`] of a directory of the weights proper.
+    pub(crate) fn load_dense(directory: &Path) -> Result<Self, ModelError> {
         let config =
             ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
         let layout = Layout::new(&config);
@@ -67,74 +93,147 @@ impl Model {
     /// Writes `config.json` and `model.safetensors` into `directory`, made if missing, so that
     /// `transformers.AutoModelForCausalLM.from_pretrained` loads them. Each file appears whole or
     /// not at all; a caller that wants both at once writes a fresh directory and renames it.
+    ///
+    /// Of a model with an adapter the adapter alone is written: see [`Adapter::save`].
     pub fn save(&self, directory: &Path) -> Result<(), ModelError> {
+        if let Some(adapter) = &self.adapter {
+            return adapter.save(directory);
+        }
         checkpoint::make_directory(directory)?;
         let path = directory.join("model.safetensors");
-        checkpoint::write_tensors(&path, &self.layout, &[("", &self.weights)], &[])?;
-        checkpoint::write_json(&directory.join("config.json"), &self.config.to_json())
+        let base = &*self.base;
+        checkpoint::write_tensors(&path, &base.layout.tensors, &[("", &base.weights)], &[])?;
+        checkpoint::write_json(&directory.join("config.json"), &base.config.to_json())
     }
 
     pub fn config(&self) -> &ModelConfig {
-        &self.config
+        &self.base.config
     }
 
-    /// Trained numbers; a tied embedding counts once.
+    /// Numbers of the weights, without those of an adapter; a tied embedding counts once.
     pub fn n_parameters(&self) -> usize {
-        self.layout.len
+        self.base.layout.len
     }
 
-    /// Every tensor under its Hugging Face name, with its shape, row-major.
+    /// Every tensor under its Hugging Face name, with its shape, row-major; without an adapter's.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
-        named(&self.layout, &self.weights)
+        named(&self.base.layout.tensors, &self.base.weights)
+    }
+
+    /// The adapter that is turned on.
+    pub fn adapter(&self) -> Option<&Arc<Adapter>> {
+        self.adapter.as_ref()
+    }
+
+    /// The same weights under another adapter.
+    ///
+    /// # Errors
+    /// [`ModelError::AdapterOfAnotherBase`] for an adapter of another shape or for other weights.
+    pub fn with_adapter(&self, adapter: Arc<Adapter>) -> Result<Self, ModelError> {
+        adapter.check_base(self)?;
+        Ok(Self {
+            base: Arc::clone(&self.base),
+            adapter: Some(adapter),
+        })
+    }
+
+    /// The same weights with the adapter turned off.
+    pub fn without_adapter(&self) -> Self {
+        Self {
+            base: Arc::clone(&self.base),
+            adapter: None,
+        }
+    }
+
+    /// Whether both read the same weights in memory, whatever their adapters.
+    pub fn shares_base(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.base, &other.base)
+    }
+
+    /// BLAKE3 of shapes and weights, in hexadecimal; an adapter does not count.
+    pub fn digest(&self) -> &str {
+        let base = &*self.base;
+        base.digest.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            for (name, shape, values) in self.tensors() {
+                hasher.update(format!("{name}{shape:?}").as_bytes());
+                hasher.update(bytemuck::cast_slice(values));
+            }
+            hasher.finalize().to_hex().to_string()
+        })
+    }
+
+    /// The weights packed for `dy W`, kept with them for all adapters that are trained over them.
+    pub(crate) fn backward_weights(&self) -> &Arc<BackwardWeights> {
+        self.base.backward.get_or_init(|| {
+            let mut packed = BackwardWeights::default();
+            packed.repack(self);
+            Arc::new(packed)
+        })
     }
 
     pub(crate) fn from_parts(config: ModelConfig, layout: Layout, weights: Buffer) -> Self {
         let layers = vec![PackedLayer::default(); config.n_layers];
-        let layout = Arc::new(layout);
         let rope = config.rope();
-        let rotation = (rope.frequencies(), rope.amplitude());
-        let mut model = Self {
+        let mut base = Base {
+            rotation: (rope.frequencies(), rope.amplitude()),
             config,
-            layout,
+            layout: Arc::new(layout),
             weights,
             layers,
             head: Packed::default(),
-            rotation,
+            digest: OnceLock::new(),
+            backward: OnceLock::new(),
         };
-        model.repack();
-        model
+        base.repack();
+        Self {
+            base: Arc::new(base),
+            adapter: None,
+        }
     }
 
     pub(crate) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
+        &self.base.layout
     }
 
     pub(crate) fn weights(&self) -> &[f32] {
-        &self.weights
+        &self.base.weights
     }
 
-    /// The weights, for an update; [`Self::repack`] must follow.
-    pub(crate) fn weights_mut(&mut self) -> &mut [f32] {
-        &mut self.weights
+    /// Has `update` change the weights, copied first if another model shares them.
+    pub(crate) fn update_weights(&mut self, update: impl FnOnce(&mut [f32])) {
+        let base = Arc::make_mut(&mut self.base);
+        update(&mut base.weights);
+        base.repack();
+        (base.digest, base.backward) = Default::default();
+    }
+
+    /// Has `update` change the adapter's weights, copied first if another model shares them.
+    pub(crate) fn update_adapter(&mut self, update: impl FnOnce(&mut [f32])) {
+        if let Some(adapter) = &mut self.adapter {
+            Arc::make_mut(adapter).update(update);
+        }
     }
 
     pub(crate) fn layer(&self, layer: usize) -> &PackedLayer {
-        &self.layers[layer]
+        &self.base.layers[layer]
     }
 
     /// Makes `rope` hold the first `positions` positions of this model.
     pub(crate) fn prepare_rope(&self, rope: &mut Rope, positions: usize) {
-        let (frequencies, amplitude) = &self.rotation;
+        let (frequencies, amplitude) = &self.base.rotation;
         rope.prepare(frequencies, *amplitude, positions);
     }
 
     /// `[hidden] → [vocabulary]`
     pub(crate) fn head(&self) -> &Packed {
-        &self.head
+        &self.base.head
     }
+}
 
+impl Base {
     /// Brings the packed matrices in line with the weights.
-    pub(crate) fn repack(&mut self) {
+    fn repack(&mut self) {
         let (config, weights) = (&self.config, &self.weights);
         let hidden = config.hidden_size;
         for (packed, layer) in self.layers.iter_mut().zip(&self.layout.layers) {
@@ -163,9 +262,9 @@ impl Model {
 
 /// The tensors of a flat buffer under their names.
 pub(crate) fn named<'a>(
-    layout: &'a Layout,
+    tensors: &'a [Tensor],
     flat: &'a [f32],
 ) -> impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])> {
-    let tensors = layout.tensors.iter();
+    let tensors = tensors.iter();
     tensors.map(|t| (t.name.as_str(), t.shape.as_slice(), &flat[t.range.clone()]))
 }

@@ -2,21 +2,24 @@
 
 use std::ops::Range;
 
+use record::Seed;
+
 use crate::{
     Model, RowScores, TokenLoss,
-    batch::PackedRow,
-    block::{self, BackwardLayer, Layer},
+    batch::{Pack, PackedRow},
+    block::{self, BackwardLayer, Gradients, Layer},
     kernels::{
         gemm::Start,
         head,
         linear::{self, Packed},
         rmsnorm,
     },
+    lora::Dropout,
     workspace::Workspace,
 };
 
 /// The matrices of a model packed for `dy W`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BackwardWeights {
     layers: Vec<BackwardLayer>,
     head: Packed,
@@ -33,8 +36,19 @@ pub(crate) struct PackResult {
 pub(crate) struct Training<'a> {
     pub(crate) loss: &'a dyn TokenLoss,
     pub(crate) packed: &'a BackwardWeights,
-    /// Flat, all parameters; added to.
-    pub(crate) gradients: &'a mut [f32],
+    /// Added to.
+    pub(crate) gradients: Gradients<'a>,
+    /// Of the masks of adapters, when they are trained.
+    pub(crate) seed: Seed,
+}
+
+impl Training<'_> {
+    /// The masks for a pack, if any input is to be dropped.
+    fn dropout(&self, model: &Model, pack: &Pack) -> Option<Dropout> {
+        let probability = model.adapter()?.config().dropout;
+        let trained = matches!(self.gradients, Gradients::Adapter(_));
+        (trained && probability > 0.0).then(|| Dropout::new(pack, probability, self.seed))
+    }
 }
 
 /// Floats of logits held at once. Rows that fit together share one product; a row that does not fit
@@ -80,12 +94,16 @@ pub(crate) fn run(
             rows: rows.filter_map(empty).collect(),
         };
     }
-    trunk(model, workspace, training.is_some(), |_, _| {});
+    let dropout = training
+        .as_ref()
+        .and_then(|training| training.dropout(model, &workspace.pack));
+    let dropout = dropout.as_ref();
+    trunk(model, workspace, training.is_some(), dropout, |_, _| {});
     match training {
         None => score_rows(model, workspace, None),
         Some(mut training) => {
             let result = score_rows(model, workspace, Some(&mut training));
-            backward(model, workspace, training.packed, training.gradients);
+            backward(model, workspace, dropout, training);
             result
         }
     }
@@ -97,6 +115,7 @@ pub(crate) fn trunk(
     model: &Model,
     workspace: &mut Workspace,
     keep: bool,
+    dropout: Option<&Dropout>,
     mut after_projection: impl FnMut(usize, &Workspace),
 ) {
     let config = model.config();
@@ -126,6 +145,7 @@ pub(crate) fn trunk(
             index,
             pack: &workspace.pack,
             rope: &workspace.rope,
+            dropout,
         };
         let (state, scratch) = (&mut workspace.layers[at], &mut workspace.scratch);
         let mut next = std::mem::take(&mut scratch.next);
@@ -267,48 +287,59 @@ fn head_backward(
         .packed
         .head
         .multiply(&scratch.logits, Start::Zero, d_normed);
-    linear::weight_gradient(
-        &scratch.logits,
-        &workspace.normed_last[part],
-        hidden,
-        &mut training.gradients[model.layout().head.clone()],
-        &mut scratch.gradient,
-    );
+    if let Some(d_head) = training.gradients.of(&model.layout().head) {
+        let normed = &workspace.normed_last[part];
+        linear::weight_gradient(
+            &scratch.logits,
+            normed,
+            hidden,
+            d_head,
+            &mut scratch.gradient,
+        );
+    }
 }
 
 /// From `d_normed` back through the final norm, all layers and the embedding.
 fn backward(
     model: &Model,
     workspace: &mut Workspace,
-    packed: &BackwardWeights,
-    gradients: &mut [f32],
+    dropout: Option<&Dropout>,
+    training: Training,
 ) {
+    let Training {
+        packed,
+        mut gradients,
+        ..
+    } = training;
     let (layout, hidden) = (model.layout(), model.config().hidden_size);
     let scratch = &mut workspace.scratch;
-    rmsnorm::backward(
-        &workspace.last,
-        &model.weights()[layout.final_norm.clone()],
-        &workspace.last_scales,
+    let norm = &model.weights()[layout.final_norm.clone()];
+    block::norm_backward(
+        (&workspace.last, norm, &workspace.last_scales),
         &scratch.d_normed,
         scratch.d_stream.sized_zeroed(workspace.last.len()),
-        &mut gradients[layout.final_norm.clone()],
+        gradients.of(&layout.final_norm),
     );
-    for (index, packed) in packed.layers.iter().enumerate().rev() {
+    let first = gradients.first_layer(model);
+    for (index, packed) in packed.layers.iter().enumerate().skip(first).rev() {
         let layer = Layer {
             model,
             index,
             pack: &workspace.pack,
             rope: &workspace.rope,
+            dropout,
         };
         block::backward(
             layer,
             packed,
             &mut workspace.layers[index],
-            gradients,
+            &mut gradients,
             scratch,
         );
     }
-    let d_embedding = &mut gradients[layout.embedding.clone()];
+    let Some(d_embedding) = gradients.of(&layout.embedding) else {
+        return;
+    };
     for (d_input, &token) in scratch
         .d_stream
         .chunks_exact(hidden)
@@ -382,7 +413,8 @@ mod tests {
             let training = Training {
                 loss: &Linear,
                 packed: &packed,
-                gradients,
+                gradients: Gradients::Weights(gradients),
+                seed: Seed(0),
             };
             let result = super::run(model, &mut workspace, Some(training));
             result.rows.iter().map(|(_, _, loss)| loss).sum()
@@ -408,13 +440,12 @@ mod tests {
             let before = model.weights()[range.clone()].to_vec();
             let step = 2e-3;
             let mut shifted = |factor: f64| {
-                for (weight, (old, g)) in model.weights_mut()[range.clone()]
-                    .iter_mut()
-                    .zip(before.iter().zip(gradient))
-                {
-                    *weight = (f64::from(*old) + factor * f64::from(*g) / length) as f32;
-                }
-                model.repack();
+                model.update_weights(|weights| {
+                    let pairs = before.iter().zip(gradient);
+                    for (weight, (old, g)) in weights[range.clone()].iter_mut().zip(pairs) {
+                        *weight = (f64::from(*old) + factor * f64::from(*g) / length) as f32;
+                    }
+                });
                 run(&model, &mut ignored)
             };
             let slope = (shifted(step) - shifted(-step)) / (2.0 * step);

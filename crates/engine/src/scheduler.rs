@@ -12,9 +12,9 @@ use rayon::prelude::*;
 use record::{Completion, Sampling, StopReason, TokenId, WeightVersion};
 
 use crate::{
-    Engine, Model, SampleError, SampleRequest, SamplerOptions,
+    Adapter, Engine, Model, SampleError, SampleRequest, SamplerOptions,
     cache::{CacheShape, KvCache},
-    decode::{self, Response, ResponseState},
+    decode::{self, Response, ResponseState, Row, same_adapter},
     sampler::Done,
 };
 
@@ -81,6 +81,26 @@ struct Running {
     prompt: Vec<TokenId>,
     done: Done,
     response: Response,
+}
+
+/// Responses over the same weights, those of each adapter side by side.
+struct Group<'a> {
+    model: &'a Model,
+    adapters: Vec<Vec<Row<'a>>>,
+}
+
+impl<'a> Group<'a> {
+    fn push(&mut self, adapter: Option<&'a Adapter>, response: &'a mut Response) {
+        let same = |of_one: &&mut Vec<Row>| {
+            let first = of_one.first();
+            first.is_some_and(|other| same_adapter(other.adapter, adapter))
+        };
+        let row = Row { adapter, response };
+        match self.adapters.iter_mut().find(same) {
+            Some(of_one) => of_one.push(row),
+            None => self.adapters.push(vec![row]),
+        }
+    }
 }
 
 impl Scheduler {
@@ -306,24 +326,32 @@ impl Scheduler {
     }
 
     /// One more token for everyone. The running responses are cut into one share per thread; no
-    /// share mixes models.
+    /// share mixes the weights of models, but it may mix adapters over the same weights.
     fn decode(&mut self) {
         if self.running.is_empty() {
             return;
         }
         let share = self.running.len().div_ceil(self.engine.threads());
-        let mut groups: Vec<(&Model, Vec<&mut Response>)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         for running in &mut self.running {
             let model: &Model = &running.published.weights;
-            let group = groups
-                .iter_mut()
-                .find(|(other, _)| std::ptr::eq(*other, model));
-            match group {
-                Some((_, responses)) => responses.push(&mut running.response),
-                None => groups.push((model, vec![&mut running.response])),
-            }
+            let at = groups
+                .iter()
+                .position(|group| group.model.shares_base(model));
+            let group = match at {
+                Some(at) => &mut groups[at],
+                None => groups.push_mut(Group {
+                    model,
+                    adapters: Vec::new(),
+                }),
+            };
+            group.push(model.adapter().map(Arc::as_ref), &mut running.response);
         }
-        let mut shares: Vec<(&Model, &mut [&mut Response])> = Vec::new();
+        let mut groups: Vec<(&Model, Vec<_>)> = groups
+            .into_iter()
+            .map(|group| (group.model, group.adapters.into_iter().flatten().collect()))
+            .collect();
+        let mut shares: Vec<(&Model, &mut [Row])> = Vec::new();
         for (model, responses) in &mut groups {
             shares.extend(responses.chunks_mut(share).map(|part| (*model, part)));
         }

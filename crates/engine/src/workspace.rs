@@ -8,6 +8,7 @@ use crate::{
         attention::AttentionScratch, head::LogitScore, linear::GradientScratch,
         qk_norm::QkNormState, rope::Rope,
     },
+    lora::Product,
 };
 
 /// What one thread needs to run a model forward and backward.
@@ -39,6 +40,8 @@ pub(crate) struct DecodeState {
     pub(crate) attended: Buffer,
     pub(crate) gate_up: Buffer,
     pub(crate) inner: Buffer,
+    /// Between `A` and `B` of adapters.
+    pub(crate) adapted: Buffer,
     /// `[rows, vocabulary]`
     pub(crate) logits: Buffer,
     /// Of one sequence: rotated query heads, one rotated key, scores of one group of heads.
@@ -70,6 +73,8 @@ pub(crate) struct LayerState {
     pub(crate) mlp_scales: Buffer,
     /// `[rows, 2 × intermediate]`
     pub(crate) gate_up: Buffer,
+    /// What adapters keep of each product, see [`crate::lora::ProductAdapter::forward`].
+    pub(crate) adapted: [Buffer; Product::COUNT],
 }
 
 /// Overwritten by every layer.
@@ -93,6 +98,9 @@ pub(crate) struct Scratch {
     pub(crate) d_normed: Buffer,
     pub(crate) d_attended: Buffer,
     pub(crate) d_qkv: Buffer,
+    /// Of adapters: an input after dropout or its gradient, and the gradient between `A` and `B`.
+    pub(crate) dropped: Buffer,
+    pub(crate) d_adapted: Buffer,
     pub(crate) d_logprobs: Vec<f32>,
     pub(crate) d_entropies: Vec<f32>,
 }

@@ -343,7 +343,7 @@ proptest! {
             learner.gradients().flat_map(|(_, _, values)| values.to_vec()).collect::<Vec<f32>>()
         };
         let usual = gradients(LearnerOptions::default());
-        let other = gradients(LearnerOptions { micro_batch_tokens: budget, lanes });
+        let other = gradients(LearnerOptions { micro_batch_tokens: budget, lanes, ..LearnerOptions::default() });
         for (a, b) in usual.iter().zip(&other) {
             prop_assert!((a - b).abs() < 1e-6, "{} and {}", a, b);
         }

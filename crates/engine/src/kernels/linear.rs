@@ -27,6 +27,22 @@ impl Packed {
         (self.steps, self.columns) = (outputs, inputs);
     }
 
+    /// `y += x · packed` for columns of `x` and of `y`.
+    pub(crate) fn add(&self, x: Columns, y: &mut [f32], y_columns: Place) {
+        let shape = Shape {
+            rows: x.data.len() / x.place.stride,
+            columns: self.columns,
+            steps: self.steps,
+        };
+        let right = Right {
+            data: &self.data,
+            panel_stride: self.steps * PANEL,
+        };
+        let left = Left::rows(&x.data[x.place.first..], x.place.stride);
+        let y = &mut y[y_columns.first..];
+        multiply(shape, left, right, Start::Output, y, y_columns.stride);
+    }
+
     /// `out[rows, columns] = start + x[rows, steps] · packed`; `x` and `out` are contiguous.
     pub(crate) fn multiply(&self, x: &[f32], start: Start, out: &mut [f32]) {
         let shape = Shape {
@@ -46,6 +62,33 @@ impl Packed {
             out,
             self.columns,
         );
+    }
+}
+
+/// Some neighbouring columns of a matrix with contiguous rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns<'a> {
+    /// Whole rows.
+    pub(crate) data: &'a [f32],
+    pub(crate) place: Place,
+    pub(crate) width: usize,
+}
+
+/// Where columns lie: from column `first` on, in rows of `stride` floats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) first: usize,
+    pub(crate) stride: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// All of a matrix of this width.
+    pub(crate) fn all(data: &'a [f32], width: usize) -> Self {
+        let place = Place {
+            first: 0,
+            stride: width,
+        };
+        Self { data, place, width }
     }
 }
 
@@ -69,10 +112,26 @@ pub(crate) fn weight_gradient(
     scratch: &mut GradientScratch,
 ) {
     let outputs = d_weight.len() / inputs;
-    for (dy, x) in dy.chunks(TOKENS * outputs).zip(x.chunks(TOKENS * inputs)) {
-        let tokens = x.len() / inputs;
-        panels::strips(dy, tokens, outputs, outputs, &mut scratch.strips);
-        panels::pack_rows(x, tokens, inputs, inputs, &mut scratch.panels);
+    let (dy, x) = (Columns::all(dy, outputs), Columns::all(x, inputs));
+    weight_gradient_of(dy, x, d_weight, scratch);
+}
+
+/// [`weight_gradient`] for some columns of matrices of equally many rows.
+pub(crate) fn weight_gradient_of(
+    dy: Columns,
+    x: Columns,
+    d_weight: &mut [f32],
+    scratch: &mut GradientScratch,
+) {
+    let (outputs, inputs) = (dy.width, x.width);
+    let (dy_stride, x_stride) = (dy.place.stride, x.place.stride);
+    let pairs = dy.data.chunks(TOKENS * dy_stride);
+    for (dy_rows, x_rows) in pairs.zip(x.data.chunks(TOKENS * x_stride)) {
+        let tokens = x_rows.len() / x_stride;
+        let dy = &dy_rows[dy.place.first..];
+        let x = &x_rows[x.place.first..];
+        panels::strips(dy, tokens, outputs, dy_stride, &mut scratch.strips);
+        panels::pack_rows(x, tokens, inputs, x_stride, &mut scratch.panels);
         let left = Left {
             data: &scratch.strips,
             strip_stride: STRIP * tokens,
@@ -147,5 +206,54 @@ mod tests {
         let mut dx = vec![0.0; x.len()];
         packed.multiply(&dy, Start::Zero, &mut dx);
         assert_gradient(&x, &dx, |x| loss(&weight, &bias, x, &dy));
+    }
+    /// Columns 2..39 of `dy` in rows of 45, columns 3..10 of `x` in rows of 11.
+    #[test]
+    fn columns_of_wider_matrices_have_the_products_of_matrices_of_their_own() {
+        let (wide_dy, wide_x) = (noise(TOKENS * 45, 1), noise(TOKENS * 11, 2));
+        let cut = |wide: &[f32], stride: usize, first: usize, width: usize| -> Vec<f32> {
+            wide.chunks_exact(stride)
+                .flat_map(|row| row[first..first + width].to_vec())
+                .collect()
+        };
+        let (dy, x) = (cut(&wide_dy, 45, 2, OUTPUTS), cut(&wide_x, 11, 3, INPUTS));
+        let (dy_place, x_place) = (
+            Place {
+                first: 2,
+                stride: 45,
+            },
+            Place {
+                first: 3,
+                stride: 11,
+            },
+        );
+        let wide_x = Columns {
+            data: &wide_x,
+            place: x_place,
+            width: INPUTS,
+        };
+        let columns = Columns {
+            data: &wide_dy,
+            place: dy_place,
+            width: OUTPUTS,
+        };
+        let (mut found, mut expected) = (vec![0.0; OUTPUTS * INPUTS], vec![0.0; OUTPUTS * INPUTS]);
+        let mut scratch = GradientScratch::default();
+        weight_gradient_of(columns, wide_x, &mut found, &mut scratch);
+        weight_gradient(&dy, &x, INPUTS, &mut expected, &mut scratch);
+        assert_eq!(found, expected);
+
+        let mut packed = Packed::default();
+        packed.forward(&noise(OUTPUTS * INPUTS, 3), OUTPUTS, INPUTS);
+        let mut wide_y = noise(TOKENS * 45, 4);
+        let mut y = cut(&wide_y, 45, 2, OUTPUTS);
+        let before = wide_y.clone();
+        packed.add(wide_x, &mut wide_y, dy_place);
+        packed.multiply(&x, Start::Output, &mut y);
+        assert_eq!(cut(&wide_y, 45, 2, OUTPUTS), y);
+        for (row, before) in wide_y.chunks_exact(45).zip(before.chunks_exact(45)) {
+            assert_eq!(row[..2], before[..2]);
+            assert_eq!(row[2 + OUTPUTS..], before[2 + OUTPUTS..]);
+        }
     }
 }

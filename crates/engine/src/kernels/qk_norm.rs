@@ -51,13 +51,13 @@ pub(crate) fn forward(
 }
 
 /// From the gradient of the normed queries and keys in `d_qkv` to that of the raw ones in the same
-/// place, adding to `d_norm`.
+/// place, adding to `d_norm` unless the norms are frozen.
 pub(crate) fn backward(
     heads: Heads,
     norm: &QkNorm<&[f32]>,
     state: &QkNormState,
     d_qkv: &mut [f32],
-    d_norm: QkNorm<&mut [f32]>,
+    mut d_norm: Option<QkNorm<&mut [f32]>>,
 ) {
     let (width, query_width) = (normed_heads(heads) * heads.dim, heads.width());
     let mut d_normed = vec![0.0; width];
@@ -73,16 +73,30 @@ pub(crate) fn backward(
         let (d_raw_queries, d_raw_keys) = d_raw.split_at_mut(query_width);
         let (query_scales, key_scales) = scales.split_at(heads.queries);
         let (d_queries, d_keys) = d_normed.split_at(query_width);
-        rmsnorm::backward(
-            raw_queries,
-            norm.query,
-            query_scales,
-            d_queries,
-            d_raw_queries,
-            d_norm.query,
-        );
-        rmsnorm::backward(
-            raw_keys, norm.key, key_scales, d_keys, d_raw_keys, d_norm.key,
-        );
+        match &mut d_norm {
+            Some(d_norm) => {
+                rmsnorm::backward(
+                    raw_queries,
+                    norm.query,
+                    query_scales,
+                    d_queries,
+                    d_raw_queries,
+                    d_norm.query,
+                );
+                rmsnorm::backward(
+                    raw_keys, norm.key, key_scales, d_keys, d_raw_keys, d_norm.key,
+                );
+            }
+            None => {
+                rmsnorm::backward_frozen(
+                    raw_queries,
+                    norm.query,
+                    query_scales,
+                    d_queries,
+                    d_raw_queries,
+                );
+                rmsnorm::backward_frozen(raw_keys, norm.key, key_scales, d_keys, d_raw_keys);
+            }
+        }
     }
 }

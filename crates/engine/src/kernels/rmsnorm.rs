@@ -99,6 +99,46 @@ pub(crate) fn backward(
     );
 }
 
+/// [`backward`] for a frozen weight: adds to `dx` alone, the same bytes.
+pub(crate) fn backward_frozen(
+    x: &[f32],
+    weight: &[f32],
+    scales: &[f32],
+    dy: &[f32],
+    dx: &mut [f32],
+) {
+    let width = weight.len();
+    vectorised(
+        #[inline(always)]
+        || {
+            for (((x, dy), dx), &scale) in x
+                .chunks_exact(width)
+                .zip(dy.chunks_exact(width))
+                .zip(dx.chunks_exact_mut(width))
+                .zip(scales)
+            {
+                let mut sums = [0.0_f32; LANES];
+                let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+                let (dy_blocks, dy_rest) = dy.as_chunks::<LANES>();
+                let (weight_blocks, weight_rest) = weight.as_chunks::<LANES>();
+                for ((x, dy), weight) in x_blocks.iter().zip(dy_blocks).zip(weight_blocks) {
+                    for lane in 0..LANES {
+                        sums[lane] += dy[lane] * x[lane] * weight[lane];
+                    }
+                }
+                let mut total: f32 = sums.iter().sum();
+                for ((x, dy), weight) in x_rest.iter().zip(dy_rest).zip(weight_rest) {
+                    total += dy * x * weight;
+                }
+                let pull = total * scale * scale * scale / width as f32;
+                for (((dx, x), dy), weight) in dx.iter_mut().zip(x).zip(dy).zip(weight) {
+                    *dx += dy * weight * scale - x * pull;
+                }
+            }
+        },
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +170,9 @@ mod tests {
         forward(&x, &weight, 1e-5, &mut scales, &mut y);
         let (mut dx, mut d_weight) = (vec![0.0; x.len()], vec![0.0; WIDTH]);
         backward(&x, &weight, &scales, &dy, &mut dx, &mut d_weight);
+        let mut frozen = vec![0.0; x.len()];
+        backward_frozen(&x, &weight, &scales, &dy, &mut frozen);
+        assert_eq!(frozen, dx);
         assert_gradient(&x, &dx, |x| loss(x, &weight, &dy));
         assert_gradient(&weight, &d_weight, |weight| loss(&x, weight, &dy));
     }

@@ -1,7 +1,8 @@
-//! Python extraction from model text, a sound normal form of programs, patches, and paths that stay below a root. Pure.
+//! Python out of model text, a sound normal form of programs, patches, the code graph of a repository, and paths that stay below a root. Pure.
 
 mod assertions;
 mod extract;
+pub mod graph;
 mod normal_form;
 mod observe;
 pub mod patch;

@@ -1,0 +1,126 @@
+//! Building a repository's code graph: from cold, after a change of one file, and by a walker over
+//! Python's own `ast` on the same files in the same run.
+//!
+//! `cargo bench -p code --bench graph -- FOLDER [PYTHON]`
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark"
+)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use code::graph::{Contents, EdgeKind, Graph, NodeKind};
+
+const ROUNDS: usize = 5;
+const THREADS: usize = 2;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|it| it != "--bench")
+        .collect();
+    let Some(folder) = arguments.first() else {
+        println!("usage: cargo bench -p code --bench graph -- FOLDER [PYTHON]");
+        return;
+    };
+    let python = arguments.get(1).map_or("python3", String::as_str);
+    let peer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/peers/code_graph.py");
+    let mut contents = read(Path::new(folder));
+    let (mut reading, mut cold, mut warm, mut theirs) = (vec![], vec![], vec![], vec![]);
+    let mut graph = Graph::default();
+    for round in 0..ROUNDS {
+        drop(std::mem::take(&mut graph));
+        let started = Instant::now();
+        let files = read(Path::new(folder));
+        reading.push(started.elapsed().as_secs_f64());
+        graph = Graph::build(&files, THREADS);
+        cold.push(started.elapsed().as_secs_f64());
+        // The file with the most lines of its middle quarter, so neither the smallest nor the largest.
+        let mut sizes: Vec<(usize, String)> = contents
+            .iter()
+            .map(|(path, content)| (content.len(), path.clone()))
+            .collect();
+        sizes.sort();
+        let (_, path) = &sizes[sizes.len() * 9 / 10 + round];
+        let content = contents.get_mut(path).unwrap();
+        content.extend(b"\n\ndef added_by_the_benchmark():\n    return sorted([])\n");
+        let started = Instant::now();
+        graph.update(path, Some(content), THREADS);
+        warm.push(started.elapsed().as_secs_f64());
+        let (started, out) = (
+            Instant::now(),
+            Command::new(python).arg(&peer).arg(folder).output(),
+        );
+        match out {
+            Ok(out) if out.status.success() => theirs.push(started.elapsed().as_secs_f64()),
+            Ok(out) => println!("peer: {}", String::from_utf8_lossy(&out.stderr)),
+            Err(error) => println!("peer: {error}"),
+        }
+        if round == 0 {
+            assert!(
+                graph == Graph::build(&contents, 1),
+                "an update is not a build"
+            );
+        }
+    }
+    let files = graph.files().count();
+    println!("{files} files of {folder}, {THREADS} threads");
+    for kind in [NodeKind::Class, NodeKind::Function, NodeKind::Attribute] {
+        let count = graph
+            .nodes()
+            .filter(|node| graph.kind(*node) == kind)
+            .count();
+        println!("  {:<12} {count:>8}", kind.name());
+    }
+    println!("  {:<12} {:>8}", "nodes", graph.nodes().count());
+    for kind in EdgeKind::ALL {
+        let count = graph.edges().filter(|edge| edge.kind == kind).count();
+        println!("  {:<12} {count:>8}", kind.name());
+    }
+    let (cold, warm) = (median(cold), median(warm));
+    println!(
+        "read                       {:>9.1} ms",
+        median(reading) * 1e3
+    );
+    println!("read and built from cold   {:>9.1} ms", cold * 1e3);
+    println!("one file changed           {:>9.2} ms", warm * 1e3);
+    if !theirs.is_empty() {
+        let theirs = median(theirs);
+        println!(
+            "ast walker in Python       {:>9.1} ms, {:.1} times as long",
+            theirs * 1e3,
+            theirs / cold
+        );
+    }
+}
+
+fn read(folder: &Path) -> Contents {
+    let mut contents = Contents::new();
+    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap().flatten() {
+            let path = entry.path();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() && path.extension().is_some_and(|it| it == "py") {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                contents.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    contents
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

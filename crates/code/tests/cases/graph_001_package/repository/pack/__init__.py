@@ -1,0 +1,3 @@
+"""A package."""
+from .shapes import Square as Box, make
+from . import sub

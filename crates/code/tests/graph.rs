@@ -1,0 +1,197 @@
+//! Code graphs: what they hold of a repository, and that every way to the same content gives the same.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use code::graph::{Contents, EdgeKind, Graph, NodeKind, NodeRef};
+use proptest::prelude::*;
+
+fn repository(case: &str) -> Contents {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cases")
+        .join(case)
+        .join("repository");
+    let mut contents = Contents::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&root).unwrap().display().to_string();
+            contents.insert(name, fs::read(path).unwrap());
+        }
+    }
+    contents
+}
+
+/// A line for each node but files, and for each edge but `contains`, in order.
+fn lines(graph: &Graph) -> Vec<String> {
+    let nodes = graph.nodes().map(|node| graph.node(node));
+    let nodes = nodes.filter(|node| !node.kind.is_file()).map(|node| {
+        let span = node
+            .span
+            .map(|span| format!(" {}-{}", span.start, span.end));
+        let text = format!(
+            "{} {}{} {} {}",
+            node.kind.name(),
+            node.id,
+            span.unwrap_or_default(),
+            node.signature,
+            node.documentation
+        );
+        text.trim_end().to_owned()
+    });
+    let edges = graph.edges().filter(|edge| edge.kind != EdgeKind::Contains);
+    let edges = edges.map(|edge| {
+        let id = |node| graph.node(node).id;
+        format!(
+            "{} {} {}",
+            id(edge.source),
+            edge.kind.name(),
+            id(edge.target)
+        )
+    });
+    nodes.chain(edges).collect()
+}
+
+#[test]
+fn names_mean_what_they_mean_to_python() {
+    let case = "graph_001_package";
+    let graph = Graph::build(&repository(case), 2);
+    let told = lines(&graph).join("\n") + "\n";
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let place = place.join(case).join("expected.txt");
+    if option_env!("ETUDE_WRITE_CASES").is_some() {
+        fs::write(&place, &told).unwrap();
+    }
+    assert_eq!(told, fs::read_to_string(place).unwrap());
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_with_the_reason() {
+    let mut contents = repository("graph_001_package");
+    contents.insert("deep.py".to_owned(), "(".repeat(100_000).into_bytes());
+    contents.insert("minus.py".to_owned(), "-".repeat(1 << 20).into_bytes());
+    let sum = "x = 1".to_owned() + &" + 1".repeat(200_000);
+    contents.insert("sum.py".to_owned(), sum.into_bytes());
+    contents.insert("large.py".to_owned(), vec![b'\n'; (5 << 20) + 1]);
+    contents.insert("indented.py".to_owned(), indented(3000).into_bytes());
+    let graph = Graph::build(&contents, 3);
+    let fault = |path: &str| graph.facts(graph.file(path).unwrap()).fault.clone();
+    assert!(fault("pack/broken.py").unwrap().starts_with("line 1: "));
+    assert_eq!(fault("pack/latin.py").unwrap(), "not UTF-8");
+    assert_eq!(fault("large.py").unwrap(), "larger than 5 MiB");
+    for deep in ["deep.py", "minus.py", "sum.py"] {
+        assert!(fault(deep).unwrap().contains("nested deeper"), "{deep}");
+    }
+    assert_eq!(fault("pack/shapes.py"), None);
+}
+
+fn indented(depth: usize) -> String {
+    let lines = (0..depth).map(|level| format!("{}if x:\n", " ".repeat(level)));
+    lines.chain([" ".repeat(depth) + "pass\n"]).collect()
+}
+
+#[test]
+fn nodes_are_found_by_their_ids() {
+    let graph = Graph::build(&repository("graph_001_package"), 1);
+    for node in graph.nodes() {
+        assert_eq!(graph.find(&graph.node(node).id), Some(node));
+        for edge in graph.outgoing(node) {
+            assert_eq!(edge.source, node);
+            assert!(graph.incoming(edge.target).contains(&edge), "{edge:?}");
+        }
+        for edge in graph.incoming(node) {
+            assert!(graph.outgoing(edge.source).contains(&edge), "{edge:?}");
+        }
+        let parent = graph.parent(node);
+        assert!(parent.is_none_or(|parent| graph.children(parent).contains(&node)));
+    }
+    let moved = graph.find("func:pack/shapes.py:circle:999").unwrap();
+    assert_eq!(graph.node(moved).name, "circle");
+    for absent in [
+        "",
+        "func:pack/shapes.py:absent:1",
+        "file:absent.py",
+        "pkg:absent",
+        "x:y",
+    ] {
+        assert_eq!(graph.find(absent), None, "{absent}");
+    }
+    let test = graph.file("tests/test_shapes.py").unwrap();
+    assert_eq!(graph.kind(NodeRef::File(test)), NodeKind::TestFile);
+}
+
+/// Small modules that refer to one another, and to what may be gone.
+fn module() -> impl Strategy<Value = String> {
+    let statement = prop::sample::select(vec![
+        "import a\n",
+        "from a import *\n",
+        "from b import C as D, f\n",
+        "from p import q\n",
+        "from . import q\n",
+        "from .q import C\n",
+        "import p.q\n",
+        "x = C()\n",
+        "y: 'C' = None\n",
+        "def f(c: C):\n    c.m()\n    return x.m().n\n",
+        "def g() -> C:\n    z = g()\n    z.m()\n    p.q.f()\n",
+        "class C(a.C):\n    def m(self):\n        self.k = D()\n        return self.k.m()\n",
+        "class C:\n    def m(self) -> 'C': return self\n    def only_here(self): pass\n",
+        "class D(C):\n    def m(self): super().m()\n    n = f\n",
+        "unknown.only_here()\n",
+        "class C(C): pass\n",
+        "x = x.x\n",
+        "broken(\n",
+        "# nothing\n",
+    ]);
+    prop::collection::vec(statement, 0..6).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn an_updated_graph_is_the_graph_of_the_new_content(
+        before in prop::collection::vec((0usize..6, module()), 1..6),
+        changes in prop::collection::vec((0usize..6, prop::option::weighted(0.8, module())), 1..6),
+        threads in 1usize..4,
+    ) {
+        let paths = ["a.py", "b.py", "p/__init__.py", "p/q.py", "tests/test_a.py", "p/r/s.py"];
+        let mut contents: Contents = before
+            .into_iter()
+            .map(|(index, text)| (paths[index].to_owned(), text.into_bytes()))
+            .collect();
+        let mut graph = Graph::build(&contents, threads);
+        for (index, text) in changes {
+            let path = paths[index];
+            graph.update(path, text.as_deref().map(str::as_bytes), threads);
+            match text {
+                Some(text) => contents.insert(path.to_owned(), text.into_bytes()),
+                None => contents.remove(path),
+            };
+            let cold = Graph::build(&contents, 1);
+            prop_assert_eq!(lines(&graph), lines(&cold));
+            prop_assert!(graph == cold);
+        }
+    }
+
+    #[test]
+    fn any_text_has_a_graph(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let contents = Contents::from([
+            ("a.py".to_owned(), text.into_bytes()),
+            ("b.py".to_owned(), bytes),
+        ]);
+        let graph = Graph::build(&contents, 1);
+        for node in graph.nodes() {
+            graph.node(node);
+        }
+    }
+}

@@ -29,6 +29,9 @@ impl Packed {
 
     /// `y += x · packed` for columns of `x` and of `y`.
     pub(crate) fn add(&self, x: Columns, y: &mut [f32], y_columns: Place) {
+        if x.data.is_empty() {
+            return;
+        }
         let shape = Shape {
             rows: x.data.len() / x.place.stride,
             columns: self.columns,

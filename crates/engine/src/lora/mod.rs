@@ -164,6 +164,16 @@ impl Adapter {
         self
     }
 
+    /// The same weights, to be trained with another dropout.
+    ///
+    /// # Errors
+    /// See [`LoraConfig::check`].
+    pub fn with_dropout(mut self, dropout: f64) -> Result<Self, ModelError> {
+        self.config.dropout = dropout;
+        self.config.check()?;
+        Ok(self)
+    }
+
     pub fn config(&self) -> &LoraConfig {
         &self.config
     }

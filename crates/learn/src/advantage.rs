@@ -24,11 +24,33 @@ pub enum Advantage {
     /// `α (s - μ)`, where `α` is the episodes of the batch over those with a reward other than 0;
     /// alone, `α s` (GPG, arXiv 2504.02546).
     Gpg,
-    /// `s`, whitened over the trained tokens of the batch (REINFORCE++, arXiv 2501.03262; without a
-    /// discount).
+    /// The discounted rewards to come, whitened over the trained tokens of the batch (REINFORCE++,
+    /// arXiv 2501.03262).
     ReinforcePlusPlus,
     /// `s - μ`, whitened over the trained tokens of the batch; alone, `s` before that.
     ReinforcePlusPlusBaseline,
+    /// The rewards to come less the reward of a greedy episode of the same task, which is played along
+    /// (ReMax, arXiv 2310.10505).
+    Remax,
+    /// By a value function, token by token, whitened over the batch (GAE, arXiv 1506.02438): PPO.
+    Gae,
+}
+
+impl Advantage {
+    /// Whether each token of an episode may have another advantage.
+    pub fn is_by_token(self) -> bool {
+        matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae)
+    }
+
+    /// Whether a greedy episode is played along with each group.
+    pub fn needs_greedy(self) -> bool {
+        self == Self::Remax
+    }
+
+    /// Whether a value function is trained beside the policy.
+    pub fn needs_values(self) -> bool {
+        self == Self::Gae
+    }
 }
 
 /// An episode with a reward, as far as advantages see it.
@@ -47,7 +69,8 @@ const WHITENING_EPSILON: f64 = 1e-8;
 /// left out of the statistics and get none.
 ///
 /// A group whose rewards are all equal gets zeros exactly from the estimators that compare within
-/// groups alone.
+/// groups alone. Of the estimators that go token by token ([`Advantage::is_by_token`]) this is what
+/// their first token would have with a reward at the end, no discount, no greedy episode and no values.
 pub fn advantages(groups: &[Vec<Option<Scored>>], advantage: Advantage) -> Vec<Vec<Option<f64>>> {
     let mut found: Vec<Vec<Option<f64>>> = groups
         .iter()
@@ -64,13 +87,14 @@ pub fn advantages(groups: &[Vec<Option<Scored>>], advantage: Advantage) -> Vec<V
                 .flatten()
                 .for_each(|advantage| *advantage *= scale);
         }
-        Advantage::ReinforcePlusPlus | Advantage::ReinforcePlusPlusBaseline => {
+        Advantage::ReinforcePlusPlus | Advantage::ReinforcePlusPlusBaseline | Advantage::Gae => {
             whiten(&mut found, groups);
         }
         Advantage::Grpo
         | Advantage::DrGrpo
         | Advantage::GrpoPassk
         | Advantage::Rloo
+        | Advantage::Remax
         | Advantage::Opo => {}
     }
     found
@@ -85,7 +109,7 @@ fn of_group(group: &[Option<Scored>], advantage: Advantage) -> Vec<Option<f64>> 
     let of_rewards = |of: &dyn Fn(f64) -> f64| -> Vec<Option<f64>> {
         rewards.iter().map(|reward| reward.map(of)).collect()
     };
-    if advantage == Advantage::ReinforcePlusPlus {
+    if advantage.is_by_token() {
         return rewards;
     }
     if is_uniform(&rewards) {
@@ -135,6 +159,8 @@ fn of_group(group: &[Option<Scored>], advantage: Advantage) -> Vec<Option<f64>> 
         Advantage::DrGrpo
         | Advantage::Gpg
         | Advantage::ReinforcePlusPlus
+        | Advantage::Remax
+        | Advantage::Gae
         | Advantage::ReinforcePlusPlusBaseline => of_rewards(&|reward| reward - mean),
     }
 }

@@ -2,7 +2,7 @@
 
 use record::{Batch, Call, Datum, Episode, EpisodeId, Group, Outcome};
 
-use crate::{AlgorithmConfig, BatchError, Scored, ZeroVariance, advantages, is_uniform};
+use crate::{AlgorithmConfig, BatchError, Rewards, Scored, is_uniform, rewards::Origin};
 
 /// Where the members of the groups went. Every member is counted once as graded or as one of the
 /// faults.
@@ -33,69 +33,85 @@ impl BatchStats {
     }
 }
 
-/// The training rows of `role`: one for each of its calls in a graded episode, in the order of
-/// groups, members and calls. The tokens are those that were sampled, the mask is true for the
-/// response, and the advantage of the episode stands on each of its tokens. Reference log-probs are
-/// zeros, to be filled by [`crate::Trainer::score_reference`].
+/// As [`rewards_of_groups`], with advantages that need neither a reference nor values.
 ///
 /// # Errors
-/// Rewards and log-probs that are not finite, responses without log-probs, empty prompts; each names
-/// the episode.
+/// As [`rewards_of_groups`].
 pub fn batch_of_groups(
     groups: &[Group],
     role: &str,
     config: &AlgorithmConfig,
 ) -> Result<(Batch, BatchStats), BatchError> {
+    let (mut batch, rewards, stats) = rewards_of_groups(groups, role, config)?;
+    rewards.fill(&mut batch, config, 0.0, &[]);
+    Ok((batch, stats))
+}
+
+/// The training rows of `role`: one for each of its calls in a graded episode, in the order of
+/// groups, members and calls, and what they were paid. The tokens are those that were sampled, and the
+/// mask is true for the response. Advantages are zeros, to be filled by [`Rewards::fill`], and so are
+/// reference log-probs, to be filled by [`crate::Trainer::score_reference`].
+///
+/// Where a greedy episode is played along, it is the last of its group and not trained on.
+///
+/// # Errors
+/// Rewards and log-probs that are not finite, responses without log-probs, empty prompts; each names
+/// the episode.
+pub fn rewards_of_groups(
+    groups: &[Group],
+    role: &str,
+    config: &AlgorithmConfig,
+) -> Result<(Batch, Rewards, BatchStats), BatchError> {
     let mut stats = BatchStats::default();
-    let (mut kept, mut scored) = (Vec::new(), Vec::new());
+    let (mut batch, mut rewards) = (Batch::default(), Rewards::default());
     for group in groups {
         stats.groups += 1;
-        let rewards = group
-            .episodes
-            .iter()
-            .map(reward_of)
-            .collect::<Result<Vec<Option<f64>>, _>>()?;
         for episode in &group.episodes {
             *count_of(&mut stats, &episode.outcome) += 1;
         }
-        let graded = rewards.iter().flatten().count();
-        let uniform = is_uniform(&rewards);
+        let (sampled, greedy) = match group.episodes.split_last() {
+            Some((greedy, sampled)) if config.advantage.needs_greedy() => (sampled, Some(greedy)),
+            _ => (group.episodes.as_slice(), None),
+        };
+        let paid = sampled
+            .iter()
+            .map(reward_of)
+            .collect::<Result<Vec<Option<f64>>, _>>()?;
+        let baseline = greedy.map(reward_of).transpose()?.flatten();
+        let graded = paid.iter().flatten().count();
+        let uniform = is_uniform(&paid);
         stats.comparable_groups += usize::from(graded > 1);
         stats.zero_variance_groups += usize::from(uniform);
-        if uniform && config.zero_variance == ZeroVariance::Drop {
+        // The others ended without a verdict: nothing is left to compare this one with.
+        let alone = graded == 1 && sampled.len() > 1 && !config.advantage.is_by_token();
+        let without_baseline = config.advantage.needs_greedy() && baseline.is_none();
+        if uniform && config.zero_variance.drops() || alone || without_baseline {
             stats.dropped += graded;
             continue;
         }
-        if graded == 1 && group.episodes.len() > 1 {
-            // The others ended without a verdict: nothing is left to compare this one with.
-            stats.dropped += 1;
-            continue;
-        }
-        let members = group.episodes.iter().zip(rewards).map(|(episode, reward)| {
-            let length = episode
-                .calls_of(role)
-                .map(|call| call.completion.response.len())
-                .sum();
-            reward.map(|reward| Scored { reward, length })
-        });
-        scored.push(members.collect());
-        kept.push(group);
-    }
-    let mut batch = Batch::default();
-    let worth = advantages(&scored, config.advantage);
-    let members = kept.iter().flat_map(|group| &group.episodes);
-    for (episode, advantage) in members.zip(worth.into_iter().flatten()) {
-        let Some(advantage) = advantage else { continue };
-        for (index, call) in episode.calls_of(role).enumerate() {
-            check_call(episode, index, call)?;
-            if !call.completion.response.is_empty() {
-                batch.data.push(datum(episode.id, call, advantage));
+        let mut members = Vec::with_capacity(sampled.len());
+        for (member, (episode, paid)) in sampled.iter().zip(paid).enumerate() {
+            let calls = || episode.calls_of(role);
+            let length = calls().map(|call| call.completion.response.len()).sum();
+            members.push(paid.map(|reward| Scored { reward, length }));
+            if paid.is_none() {
+                continue;
+            }
+            for (index, call) in calls().enumerate() {
+                check_call(episode, index, call)?;
+                if !call.completion.response.is_empty() {
+                    batch.data.push(datum(episode.id, call));
+                    let group = rewards.groups.len();
+                    rewards.origins.push(Origin { group, member });
+                }
             }
         }
+        rewards.groups.push(members);
+        rewards.greedy.push(baseline);
     }
     stats.rows = batch.data.len();
     stats.trained_tokens = batch.data.iter().map(Datum::n_trained).sum();
-    Ok((batch, stats))
+    Ok((batch, rewards, stats))
 }
 
 fn reward_of(episode: &Episode) -> Result<Option<f64>, BatchError> {
@@ -158,12 +174,11 @@ fn check_call(episode: &Episode, index: usize, call: &Call) -> Result<(), BatchE
     Ok(())
 }
 
-fn datum(episode: EpisodeId, call: &Call, advantage: f64) -> Datum {
+fn datum(episode: EpisodeId, call: &Call) -> Datum {
     let completion = &call.completion;
     let mut datum = Datum::supervised(&completion.prompt, &completion.response);
     let start = completion.prompt.len();
     datum.episode = Some(episode);
     datum.logprobs[start..].copy_from_slice(&completion.logprobs);
-    datum.advantages[start..].fill(advantage as f32);
     datum
 }

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Advantage, Aggregation, ConfigError, KlEstimator, LossMode, Schedule};
+use crate::{
+    Advantage, Aggregation, ConfigError, CovarianceConfig, KlController, KlEstimator, LossMode,
+    RolloutCorrection, Schedule,
+};
 
 /// How rewards become gradients. The defaults are those of the critique study's training recipe
 /// (GRPO, symmetric clip 0.2, k3 KL in the loss at 0.001).
@@ -11,8 +14,14 @@ use crate::{Advantage, Aggregation, ConfigError, KlEstimator, LossMode, Schedule
 pub struct AlgorithmConfig {
     /// What a reward is compared with.
     pub advantage: Advantage,
+    /// Discount of rewards to come, a token; of `gae` and `reinforce-plus-plus`.
+    pub gamma: f64,
+    /// Of `gae`: 0 trusts the values, 1 the rewards.
+    pub lambda: f64,
     /// The policy-gradient objective.
     pub loss_mode: LossMode,
+    /// Which tokens `clip-cov` and `kl-cov` pick.
+    pub covariance: CovarianceConfig,
     /// The ratio of new to old probability is clipped below at `1 - clip_low`.
     pub clip_low: f64,
     /// The ratio of new to old probability is clipped above at `1 + clip_high`.
@@ -33,15 +42,31 @@ pub struct AlgorithmConfig {
     pub loss_scale_factor: Option<f64>,
     /// What becomes of groups whose rewards are all equal.
     pub zero_variance: ZeroVariance,
+    /// What is done about samplers that are not the policy in training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout_correction: Option<RolloutCorrection>,
 }
 
-/// The KL term of the loss.
+/// The pull to the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KlConfig {
     pub estimator: KlEstimator,
+    /// A term of the loss, or taken off the rewards token by token.
+    pub placement: KlPlacement,
+    /// How the coefficient moves from step to step.
+    pub controller: KlController,
     /// 0 switches the term off, and with it the need for reference log-probs.
     pub coefficient: f64,
+}
+
+/// Where the KL penalty stands: verl's `use_kl_loss` and `use_kl_in_reward`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KlPlacement {
+    #[default]
+    Loss,
+    Reward,
 }
 
 /// What becomes of groups whose rewards are all equal. Their advantages are 0 either way; kept, they
@@ -51,6 +76,15 @@ pub struct KlConfig {
 pub enum ZeroVariance {
     Keep,
     Drop,
+    /// Dropped, and more tasks are played until the step has as many groups as it should (dynamic
+    /// sampling, DAPO, arXiv 2503.14476).
+    Resample,
+}
+
+impl ZeroVariance {
+    pub fn drops(self) -> bool {
+        self != Self::Keep
+    }
 }
 
 /// AdamW and its learning rate over a run.
@@ -96,6 +130,10 @@ impl Default for AlgorithmConfig {
     fn default() -> Self {
         Self {
             advantage: Advantage::Grpo,
+            gamma: 1.0,
+            lambda: 1.0,
+            covariance: CovarianceConfig::default(),
+            rollout_correction: None,
             loss_mode: LossMode::Vanilla,
             clip_low: 0.2,
             clip_high: 0.2,
@@ -113,6 +151,8 @@ impl Default for KlConfig {
     fn default() -> Self {
         Self {
             estimator: KlEstimator::K3,
+            placement: KlPlacement::Loss,
+            controller: KlController::default(),
             coefficient: 0.001,
         }
     }
@@ -158,6 +198,35 @@ impl AlgorithmConfig {
             "finite",
             entropy.is_finite(),
         )?;
+        for (key, value) in [("gamma", self.gamma), ("lambda", self.lambda)] {
+            require(key, value, "between 0 and 1", (0.0..=1.0).contains(&value))?;
+        }
+        let ratio = self.covariance.ratio;
+        let share = ratio > 0.0 && ratio <= 1.0;
+        require(
+            "covariance.ratio",
+            ratio,
+            "more than 0 and at most 1",
+            share,
+        )?;
+        if let KlController::Adaptive { target, horizon } = self.kl.controller {
+            let positive = |value: f64| value > 0.0 && value.is_finite();
+            require(
+                "kl.controller.target",
+                target,
+                "more than 0",
+                positive(target),
+            )?;
+            require(
+                "kl.controller.horizon",
+                horizon,
+                "more than 0",
+                positive(horizon),
+            )?;
+        }
+        if let Some(correction) = &self.rollout_correction {
+            correction.check()?;
+        }
         if let Some(factor) = self.loss_scale_factor {
             let fits = factor > 0.0 && factor.is_finite();
             require("loss_scale_factor", factor, "more than 0", fits)?;
@@ -168,6 +237,19 @@ impl AlgorithmConfig {
     /// Whether a batch must carry the log-probs of the reference policy.
     pub fn needs_reference(&self) -> bool {
         self.kl.coefficient != 0.0
+    }
+
+    /// Whether the loss looks at the reference.
+    pub(crate) fn has_kl_loss(&self) -> bool {
+        self.needs_reference() && self.kl.placement == KlPlacement::Loss
+    }
+
+    /// What the loss weighs its KL term with.
+    pub(crate) fn kl_loss_coefficient(&self) -> f64 {
+        match self.has_kl_loss() {
+            true => self.kl.coefficient,
+            false => 0.0,
+        }
     }
 }
 
@@ -220,7 +302,7 @@ fn not_negative(value: f64) -> bool {
     value >= 0.0 && value.is_finite()
 }
 
-fn require(
+pub(crate) fn require(
     key: &'static str,
     value: f64,
     must: &'static str,
@@ -263,6 +345,7 @@ mod tests {
             kl: KlConfig {
                 estimator: KlEstimator::K1,
                 coefficient: 0.0,
+                ..KlConfig::default()
             },
             aggregation: Aggregation::SeqMeanTokenSumNorm,
             zero_variance: ZeroVariance::Drop,

@@ -13,7 +13,7 @@ pub enum Loss {
     /// Cross-entropy of the masked tokens.
     Supervised { aggregation: Aggregation },
     /// The clipped policy gradient with its KL and entropy terms.
-    Policy(AlgorithmConfig),
+    Policy(Box<AlgorithmConfig>),
 }
 
 impl Loss {
@@ -21,6 +21,19 @@ impl Loss {
     pub fn supervised() -> Self {
         Self::Supervised {
             aggregation: Aggregation::TokenMean,
+        }
+    }
+
+    /// Whether [`Self::at`] must be told the log-probs of the weights that are updated.
+    pub fn needs_current(&self) -> bool {
+        matches!(self, Self::Policy(config) if config.loss_mode.needs_covariances())
+    }
+
+    /// As [`Self::over`], given the current log-probs of the trained tokens of each row.
+    pub fn at(&self, batch: &Batch, current: &[Vec<f32>]) -> Box<dyn TokenLoss> {
+        match self {
+            Self::Supervised { .. } => self.over(batch),
+            Self::Policy(config) => Box::new(PolicyLoss::at(batch, config, current)),
         }
     }
 

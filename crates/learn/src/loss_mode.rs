@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Aggregation, AlgorithmConfig};
+use crate::{
+    Aggregation, AlgorithmConfig,
+    covariance::{clip_cov, covariances, kl_cov},
+};
 
 /// What is minimised for the trained tokens of a sequence. `r` is the ratio of new to old probability
 /// of a token, `A` its advantage; sums over tokens are then aggregated. Named as verl's
@@ -27,6 +30,12 @@ pub enum LossMode {
     Sapo,
     /// `-A log p`: no ratio and no clip (GPG, arXiv 2504.02546).
     Gpg,
+    /// As vanilla without the dual clip, and some of the tokens whose advantage and log-prob vary
+    /// together have no loss at all (Clip-Cov, arXiv 2505.22617).
+    ClipCov,
+    /// `-A r`, and `-A r + kl_coefficient |log r|` for the tokens with the greatest covariances
+    /// (KL-Cov, arXiv 2505.22617).
+    KlCov,
 }
 
 /// One token's part of the objective and its derivative by the token's log-prob.
@@ -50,19 +59,54 @@ impl LossMode {
     pub fn aggregation(self, configured: Aggregation) -> Aggregation {
         match self {
             Self::Gspo | Self::Gmpo | Self::Sapo => Aggregation::SeqMeanTokenMean,
-            Self::Vanilla | Self::Cispo | Self::Gpg => configured,
+            Self::Vanilla | Self::Cispo | Self::Gpg | Self::ClipCov | Self::KlCov => configured,
         }
     }
 
-    /// The objective of each trained token of one sequence, given their old and new log-probs and
-    /// their advantages.
+    /// Whether the objective looks at the log-probs of the whole batch under the weights that are
+    /// updated.
+    pub fn needs_covariances(self) -> bool {
+        matches!(self, Self::ClipCov | Self::KlCov)
+    }
+
+    /// The tokens that a batch-wide covariance picks, where the mode has such; one entry a row of
+    /// old log-probs, current ones and advantages.
+    pub(crate) fn picked(
+        self,
+        config: &AlgorithmConfig,
+        old: &[&[f32]],
+        current: &[Vec<f32>],
+        advantages: &[Vec<f32>],
+    ) -> Vec<Vec<bool>> {
+        match self {
+            Self::ClipCov => {
+                let clipped = |row: usize, token: usize| {
+                    let ratio = (current[row][token] - old[row][token]).exp();
+                    let advantage = f64::from(advantages[row][token]);
+                    clip(config, advantage, ratio.into(), 0.0, None).clipped
+                };
+                clip_cov(
+                    &config.covariance,
+                    &covariances(advantages, current),
+                    clipped,
+                )
+            }
+            Self::KlCov => kl_cov(&config.covariance, &covariances(advantages, current)),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The objective of each trained token of one sequence, given their old and new log-probs, their
+    /// advantages, and which of them were picked.
     pub(crate) fn tokens(
         self,
         config: &AlgorithmConfig,
         old: &[f32],
         new: &[f32],
         advantages: &[f32],
+        picked: &[bool],
     ) -> Vec<TokenObjective> {
+        let is_picked = |index: usize| picked.get(index).copied().unwrap_or(false);
         let tokens: Vec<Token> = old
             .iter()
             .zip(new)
@@ -80,6 +124,26 @@ impl LossMode {
             Self::Cispo => tokens.iter().map(|token| token.cispo(config)).collect(),
             Self::Sapo => tokens.iter().map(Token::sapo).collect(),
             Self::Gpg => tokens.iter().map(Token::gpg).collect(),
+            Self::ClipCov => {
+                let objective = |(index, token): (usize, &Token)| match is_picked(index) {
+                    true => TokenObjective {
+                        clipped: true,
+                        ..TokenObjective::default()
+                    },
+                    false => token.clipped(config),
+                };
+                tokens.iter().enumerate().map(objective).collect()
+            }
+            Self::KlCov => {
+                let objective = |(index, token): (usize, &Token)| {
+                    token.penalised(if is_picked(index) {
+                        config.covariance.kl_coefficient
+                    } else {
+                        0.0
+                    })
+                };
+                tokens.iter().enumerate().map(objective).collect()
+            }
         }
     }
 }
@@ -108,6 +172,25 @@ impl Token {
     fn vanilla(&self, config: &AlgorithmConfig) -> TokenObjective {
         let (ratio, slope) = self.ratio();
         clip(config, self.advantage, ratio, slope, config.dual_clip)
+    }
+
+    fn clipped(&self, config: &AlgorithmConfig) -> TokenObjective {
+        let (ratio, slope) = self.ratio();
+        clip(config, self.advantage, ratio, slope, None)
+    }
+
+    fn penalised(&self, coefficient: f64) -> TokenObjective {
+        let (ratio, slope) = self.ratio();
+        let direction = if self.log_ratio == 0.0 {
+            0.0
+        } else {
+            self.log_ratio.signum()
+        };
+        TokenObjective {
+            value: -self.advantage * ratio + coefficient * self.log_ratio.abs(),
+            derivative: -self.advantage * slope + coefficient * direction,
+            ..TokenObjective::default()
+        }
     }
 
     fn cispo(&self, config: &AlgorithmConfig) -> TokenObjective {

@@ -8,7 +8,7 @@ use record::{Batch, Group, StopReason};
 
 use crate::{
     Aggregation, AlgorithmConfig, BatchStats,
-    policy_loss::{Row, lengths, weights},
+    policy_loss::{PolicyLoss, Row, lengths, weights},
 };
 
 /// Metric name to value; in name order, so that logs are stable.
@@ -21,14 +21,17 @@ pub type Metrics = BTreeMap<String, f64>;
 /// `actor/{pg_clipfrac, pg_clipfrac_lower, ppo_kl}` are means over trained tokens;
 /// `training/logprob_gap_max` is the largest difference between a recorded and a scored log-prob.
 pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> Metrics {
+    let current: Vec<Vec<f32>> = scores.iter().map(|row| row.logprobs.clone()).collect();
+    let terms = PolicyLoss::at(batch, config, &current).terms(scores);
     let weights = weights(batch, config);
     let tokens = lengths(batch).iter().sum::<usize>().max(1) as f64;
     let [mut policy, mut kl, mut entropy] = [0.0; 3];
     let [mut clipped, mut clipped_lower, mut old_minus_new, mut gap] = [0.0_f64; 4];
     let mut advantages = Summary::default();
-    for ((datum, scores), weight) in batch.data.iter().zip(scores).zip(weights) {
+    for (((datum, scores), weight), terms) in batch.data.iter().zip(scores).zip(weights).zip(terms)
+    {
         let row = Row::of(datum);
-        for (i, terms) in row.terms(config, &scores.logprobs).enumerate() {
+        for (i, terms) in terms.into_iter().enumerate() {
             policy += weight * terms.policy.value;
             kl += weight * terms.kl;
             entropy += weight * f64::from(scores.entropies[i]);

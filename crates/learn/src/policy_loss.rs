@@ -14,6 +14,7 @@ pub struct PolicyLoss {
     config: AlgorithmConfig,
     rows: Vec<Row>,
     weights: Vec<f64>,
+    picked: Vec<Vec<bool>>,
 }
 
 /// What a row's trained tokens were sampled with, in order of position.
@@ -36,12 +37,40 @@ pub(crate) struct TokenTerms {
 
 impl PolicyLoss {
     /// The loss of exactly `batch`: its divisors count all of its rows, whatever the micro-batching.
+    /// Where the mode picks tokens by their covariance, the recorded log-probs stand for those of the
+    /// weights that are updated, as they do in the first update on a batch.
     pub fn new(batch: &Batch, config: &AlgorithmConfig) -> Self {
+        let recorded: Vec<Vec<f32>> = batch.data.iter().map(|datum| Row::of(datum).old).collect();
+        Self::at(batch, config, &recorded)
+    }
+
+    /// As [`Self::new`], with the log-probs of the trained tokens under the weights that are updated,
+    /// one entry a row.
+    pub fn at(batch: &Batch, config: &AlgorithmConfig, current: &[Vec<f32>]) -> Self {
+        let rows: Vec<Row> = batch.data.iter().map(Row::of).collect();
+        let old: Vec<&[f32]> = rows.iter().map(|row| row.old.as_slice()).collect();
+        let advantages: Vec<Vec<f32>> = rows.iter().map(|row| row.advantages.clone()).collect();
+        let picked = config.loss_mode.picked(config, &old, current, &advantages);
         Self {
             config: config.clone(),
-            rows: batch.data.iter().map(Row::of).collect(),
             weights: weights(batch, config),
+            rows,
+            picked,
         }
+    }
+
+    fn picked(&self, row: usize) -> &[bool] {
+        self.picked.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// The terms of every trained token at `scores`, one entry per row.
+    pub(crate) fn terms(&self, scores: &[RowScores]) -> Vec<Vec<TokenTerms>> {
+        let rows = self.rows.iter().zip(scores).enumerate();
+        rows.map(|(index, (row, scores))| {
+            let terms = row.terms(&self.config, &scores.logprobs, self.picked(index));
+            terms.collect()
+        })
+        .collect()
     }
 }
 
@@ -54,9 +83,15 @@ impl TokenLoss for PolicyLoss {
         d_entropies: &mut [f32],
     ) -> f64 {
         let (data, weight) = (&self.rows[row], self.weights[row]);
-        let (kl, entropy) = (self.config.kl.coefficient, self.config.entropy_coefficient);
+        let (kl, entropy) = (
+            self.config.kl_loss_coefficient(),
+            self.config.entropy_coefficient,
+        );
         let mut loss = 0.0;
-        for (i, terms) in data.terms(&self.config, &scores.logprobs).enumerate() {
+        for (i, terms) in data
+            .terms(&self.config, &scores.logprobs, self.picked(row))
+            .enumerate()
+        {
             loss += terms.policy.value + kl * terms.kl - entropy * f64::from(scores.entropies[i]);
             d_logprobs[i] = (weight * (terms.policy.derivative + kl * terms.d_kl)) as f32;
             d_entropies[i] = (-weight * entropy) as f32;
@@ -88,11 +123,13 @@ impl Row {
         &self,
         config: &AlgorithmConfig,
         logprobs: &[f32],
+        picked: &[bool],
     ) -> impl Iterator<Item = TokenTerms> {
-        let objectives = config
-            .loss_mode
-            .tokens(config, &self.old, logprobs, &self.advantages);
-        let (needs_reference, estimator) = (config.needs_reference(), config.kl.estimator);
+        let objectives =
+            config
+                .loss_mode
+                .tokens(config, &self.old, logprobs, &self.advantages, picked);
+        let (needs_reference, estimator) = (config.has_kl_loss(), config.kl.estimator);
         objectives.into_iter().enumerate().map(move |(i, policy)| {
             let logprob = f64::from(logprobs[i]);
             let (kl, d_kl) = if needs_reference {

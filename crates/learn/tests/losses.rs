@@ -152,7 +152,7 @@ fn extreme_ratios_stay_finite() {
             let batch = Batch {
                 data: vec![datum(&[(-500.0, -500.0, advantage)])],
             };
-            let loss = Loss::Policy(AlgorithmConfig::default()).over(&batch);
+            let loss = Loss::Policy(Box::default()).over(&batch);
             let (total, d_logprobs, _) = evaluate(loss.as_ref(), &[scores(&[new])]);
             assert!(total.is_finite() && d_logprobs[0][0].is_finite());
         }
@@ -166,6 +166,7 @@ fn metrics_speak_of_the_loss() {
         kl: KlConfig {
             estimator: KlEstimator::K3,
             coefficient: 0.5,
+            ..KlConfig::default()
         },
         dual_clip: Some(3.0),
         aggregation: Aggregation::SeqMeanTokenMean,
@@ -219,6 +220,7 @@ fn config() -> impl Strategy<Value = AlgorithmConfig> {
                     kl: KlConfig {
                         estimator,
                         coefficient,
+                        ..KlConfig::default()
                     },
                     entropy_coefficient,
                     dual_clip,

@@ -80,7 +80,7 @@ fn micro_batches_change_the_result_by_rounding_alone() {
         let mut trainer = trainer(reference.clone(), tokens);
         let batch = sampled(&mut trainer);
         let pass = trainer
-            .forward_backward(&batch, &Loss::Policy(config.clone()))
+            .forward_backward(&batch, &Loss::Policy(Box::new(config.clone())))
             .unwrap();
         (pass, trainer.optim_step(&optimizer(), 0.0).unwrap())
     });
@@ -100,7 +100,7 @@ fn the_policy_moves_towards_what_was_rewarded() {
         kl,
         ..AlgorithmConfig::default()
     };
-    let loss = Loss::Policy(config.clone());
+    let loss = Loss::Policy(Box::new(config.clone()));
     let sum = |scores: &[engine::RowScores], parity: usize| -> f32 {
         scores
             .iter()

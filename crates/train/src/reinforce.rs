@@ -213,7 +213,7 @@ impl<S: Study> Reinforce<'_, S> {
             // Nothing to learn from: no gradient, no update, and no moment decays.
             measured.extend(metrics::optimizer(rate, 0.0, true));
         } else {
-            let report = trainer.forward_backward(&batch, &Loss::Policy(algorithm.clone()))?;
+            let report = trainer.forward_backward(&batch, &Loss::Policy(Box::new(algorithm.clone())))?;
             let update = trainer.optim_step(&self.config.optimizer, rate)?;
             measured.extend(metrics::policy(&batch, &report.scores, algorithm));
             measured.extend(metrics::optimizer(rate, update.grad_norm, update.applied));

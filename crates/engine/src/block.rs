@@ -189,7 +189,7 @@ pub(crate) fn forward(
         &layer.model.layout().layers[layer.index],
     );
     let (weights, packed) = (layer.model.weights(), layer.model.layer(layer.index));
-    let (hidden, heads) = (config.hidden_size, Heads::of(config));
+    let (hidden, heads) = (config.hidden_size, Heads::of(config, layer.index));
     let tokens = layer.pack.tokens.len();
     let rows = if is_last(layer) {
         layer.pack.queries.len()
@@ -315,7 +315,7 @@ pub(crate) fn backward(
     );
     let (weights, hidden) = (layer.model.weights(), config.hidden_size);
     let intermediate = config.intermediate_size;
-    let heads = Heads::of(config);
+    let heads = Heads::of(config, layer.index);
     let tokens = layer.pack.tokens.len();
     let rows = state.middle.len() / hidden;
     let Scratch {

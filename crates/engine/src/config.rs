@@ -14,7 +14,7 @@ pub enum Family {
     Qwen3,
     /// `LlamaForCausalLM`: no biases.
     Llama,
-    /// `MistralForCausalLM`: as Llama; with a sliding window only where it is as wide as the context.
+    /// `MistralForCausalLM`: as Llama; all layers may have a sliding window.
     Mistral,
 }
 
@@ -35,6 +35,8 @@ pub struct ModelConfig {
     pub context: usize,
     pub rope_theta: f64,
     pub rope_scaling: RopeScaling,
+    /// Layers that see the most recent tokens alone, and how many.
+    pub sliding_window: Option<SlidingWindow>,
     pub norm_epsilon: f32,
     /// The output projection is the transposed embedding.
     pub tied_embeddings: bool,
@@ -43,6 +45,15 @@ pub struct ModelConfig {
     pub bos_token: Option<TokenId>,
     pub eos_tokens: Vec<TokenId>,
     pub pad_token: Option<TokenId>,
+}
+
+/// Attention to the most recent tokens alone (Beltagy et al., 2020, arXiv 2004.05150).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// Tokens that a query sees, its own among them; at least 1.
+    pub tokens: usize,
+    /// Of each layer, whether it has the window; the others see everything.
+    pub layers: Vec<bool>,
 }
 
 impl ModelConfig {
@@ -61,6 +72,7 @@ impl ModelConfig {
             context: 2048,
             rope_theta: 10_000.0,
             rope_scaling: RopeScaling::None,
+            sliding_window: None,
             norm_epsilon: 1e-6,
             tied_embeddings: true,
             initializer_range: 0.02,
@@ -88,19 +100,13 @@ impl ModelConfig {
         let n_heads = size(object, "num_attention_heads")?;
         let context = size(object, "max_position_embeddings")?;
         let (rope_theta, rope_scaling) = rope(object, context)?;
-        if family == Family::Mistral
-            && let Some(window) = optional(object, "sliding_window", size)?
-            && window < context
-        {
-            let feature = format!("a sliding window of {window} in a context of {context}");
-            return Err(unsupported(feature));
-        }
+        let n_layers = size(object, "num_hidden_layers")?;
         let config = Self {
             family,
             vocab_size: size(object, "vocab_size")?,
             hidden_size,
             intermediate_size: size(object, "intermediate_size")?,
-            n_layers: size(object, "num_hidden_layers")?,
+            n_layers,
             n_heads,
             n_kv_heads: optional(object, "num_key_value_heads", size)?.unwrap_or(n_heads),
             head_dim: match optional(object, "head_dim", size)? {
@@ -111,6 +117,7 @@ impl ModelConfig {
             context,
             rope_theta,
             rope_scaling,
+            sliding_window: sliding_window(object, family, (n_layers, context))?,
             norm_epsilon: number(object, "rms_norm_eps")? as f32,
             tied_embeddings: flag(object, "tie_word_embeddings")?,
             initializer_range: optional(object, "initializer_range", number)?.unwrap_or(0.02),
@@ -165,6 +172,17 @@ impl ModelConfig {
             // Absent, it would be 4096.
             json["sliding_window"] = Value::Null;
         }
+        if let Some(window) = &self.sliding_window {
+            json["sliding_window"] = json!(window.tokens);
+            if self.family != Family::Mistral {
+                let kind = |&sliding: &bool| if sliding { SLIDING } else { FULL };
+                let kinds: Vec<&str> = window.layers.iter().map(kind).collect();
+                let full = window.layers.iter().take_while(|sliding| !**sliding);
+                json["use_sliding_window"] = json!(true);
+                json["max_window_layers"] = json!(full.count());
+                json["layer_types"] = json!(kinds);
+            }
+        }
         json
     }
 
@@ -207,6 +225,15 @@ impl ModelConfig {
         if !self.head_dim.is_multiple_of(2) {
             return Err(bad("head_dim", "an even size", &json!(self.head_dim)));
         }
+        if let Some(window) = &self.sliding_window {
+            if window.tokens == 0 {
+                return Err(bad("sliding_window", "a positive size", &json!(0)));
+            }
+            if window.layers.len() != self.n_layers {
+                let expected = format!("one entry for each of {} layers", self.n_layers);
+                return Err(bad("layer_types", &expected, &json!(window.layers.len())));
+            }
+        }
         for (key, value) in [
             ("rope_theta", self.rope_theta),
             ("rms_norm_eps", f64::from(self.norm_epsilon)),
@@ -217,6 +244,12 @@ impl ModelConfig {
             }
         }
         Ok(())
+    }
+
+    /// The tokens that a layer sees, where it does not see all.
+    pub(crate) fn window(&self, layer: usize) -> Option<usize> {
+        let window = self.sliding_window.as_ref()?;
+        window.layers[layer].then_some(window.tokens)
     }
 
     /// Query, key and value projections have biases.
@@ -241,9 +274,8 @@ impl ModelConfig {
 }
 
 /// Keys that change the computation and the values under which they do not.
-const FEATURES: [(&str, &[&str]); 12] = [
+const FEATURES: [(&str, &[&str]); 11] = [
     ("hidden_act", &["\"silu\""]),
-    ("use_sliding_window", &["false", "null"]),
     ("attention_bias", &["false", "null"]),
     ("mlp_bias", &["false", "null"]),
     ("pretraining_tp", &["1", "null"]),
@@ -257,7 +289,7 @@ const FEATURES: [(&str, &[&str]); 12] = [
 ];
 
 /// Keys read elsewhere in this file, or without influence on what the model computes.
-const HARMLESS: [&str; 76] = [
+const HARMLESS: [&str; 77] = [
     "_attn_implementation_autoset",
     "_commit_hash",
     "_name_or_path",
@@ -331,6 +363,7 @@ const HARMLESS: [&str; 76] = [
     "use_bfloat16",
     "use_cache",
     "use_mrope",
+    "use_sliding_window",
     "vocab_size",
     "unsloth_version",
     "unsloth_fixed",
@@ -347,7 +380,9 @@ fn refuse_unknown_features(object: &Map<String, Value>) -> Result<(), ModelError
         }
     }
     if let Some(layers) = object.get("layer_types").and_then(Value::as_array)
-        && let Some(other) = layers.iter().find(|layer| *layer != "full_attention")
+        && let Some(other) = layers
+            .iter()
+            .find(|layer| *layer != FULL && *layer != SLIDING)
     {
         return Err(unsupported(format!("the layer type {other}")));
     }
@@ -358,6 +393,48 @@ fn refuse_unknown_features(object: &Map<String, Value>) -> Result<(), ModelError
         return Err(unsupported("`use_mrope` = true".to_owned()));
     }
     Ok(())
+}
+
+/// The kinds of `layer_types`.
+const FULL: &str = "full_attention";
+const SLIDING: &str = "sliding_attention";
+/// The window of a Mistral whose config does not speak of it.
+const MISTRAL_WINDOW: usize = 4096;
+
+/// As `transformers` reads it: Mistral has its window in all layers, Qwen only with
+/// `use_sliding_window`, in the layers that `layer_types` names or those from `max_window_layers` on,
+/// Llama never.
+fn sliding_window(
+    object: &Map<String, Value>,
+    family: Family,
+    (n_layers, context): (usize, usize),
+) -> Result<Option<SlidingWindow>, ModelError> {
+    let kinds = object.get("layer_types").and_then(Value::as_array);
+    let tokens = optional(object, "sliding_window", size)?;
+    let tokens = match family {
+        Family::Mistral if !object.contains_key("sliding_window") => Some(MISTRAL_WINDOW),
+        Family::Mistral => tokens,
+        Family::Qwen2 | Family::Qwen3 if flag(object, "use_sliding_window")? => tokens,
+        Family::Qwen2 | Family::Qwen3 | Family::Llama => {
+            return match kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == SLIDING)) {
+                true => Err(unsupported(format!(
+                    "the layer type {SLIDING} without a window"
+                ))),
+                false => Ok(None),
+            };
+        }
+    };
+    let layers: Vec<bool> = match kinds {
+        _ if family == Family::Mistral => vec![true; n_layers],
+        Some(kinds) => kinds.iter().map(|kind| kind == SLIDING).collect(),
+        None => {
+            let full = optional(object, "max_window_layers", size)?.unwrap_or(28);
+            (0..n_layers).map(|layer| layer >= full).collect()
+        }
+    };
+    let sliding = layers.contains(&true);
+    let tokens = tokens.filter(|&tokens| sliding && tokens < context);
+    Ok(tokens.map(|tokens| SlidingWindow { tokens, layers }))
 }
 
 /// The rotary base and its scaling: at the top level and in `rope_scaling`, or since `transformers` 5

@@ -14,7 +14,7 @@ use crate::{
     cache::KvCache,
     draw::{DrawScratch, draw},
     kernels::{
-        attention::{Heads, softmax_rows},
+        attention::{Heads, Keys, softmax_rows},
         gemm::{Left, PANEL, Right, Shape, Start, multiply},
         qk_norm, rmsnorm,
     },
@@ -74,7 +74,7 @@ pub(crate) fn prefill(
     prompts: &mut [(&[TokenId], &mut KvCache)],
     workspace: &mut Workspace,
 ) {
-    let heads = Heads::of(model.config());
+    let heads = Heads::of(model.config(), 0);
     workspace.pack.clear();
     for (prompt, _) in prompts.iter() {
         workspace.pack.push_unscored(prompt);
@@ -109,7 +109,6 @@ pub(crate) fn step(model: &Model, responses: &mut [Row], workspace: &mut Workspa
         .collect();
     let config = model.config();
     let (layout, weights, hidden) = (model.layout(), model.weights(), config.hidden_size);
-    let heads = Heads::of(config);
     let rows = responses.len();
     let longest = responses
         .iter()
@@ -130,6 +129,7 @@ pub(crate) fn step(model: &Model, responses: &mut [Row], workspace: &mut Workspa
     }
     for (index, layer) in layout.layers.iter().enumerate() {
         let packed = model.layer(index);
+        let heads = Heads::of(config, index);
         rmsnorm::forward(
             &decode.stream,
             &weights[layer.attention_norm.clone()],
@@ -235,7 +235,13 @@ fn attend(heads: Heads, response: &Response, layer: usize, decode: &mut DecodeSt
             );
         }
         let inverses = &mut decode.inverses;
+        let keys = Keys {
+            from: 0,
+            to: shared + own,
+        };
         softmax_rows(
+            heads,
+            keys,
             probabilities,
             stride,
             &decode.positions,

@@ -29,7 +29,7 @@ mod testing;
 mod token_loss;
 mod workspace;
 
-pub use config::{Family, ModelConfig};
+pub use config::{Family, ModelConfig, SlidingWindow};
 pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use init::Initializer;
 pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};

@@ -188,7 +188,7 @@ fn unknown_features_are_refused_by_name() {
             json!({"rope_theta": 1e4, "rope_type": "llama3"}),
             "factor",
         ),
-        ("use_sliding_window", json!(true), "use_sliding_window"),
+        ("use_sliding_window", json!("yes"), "use_sliding_window"),
         (
             "layer_types",
             json!(["full_attention", "sliding_attention"]),

@@ -5,6 +5,8 @@
 //! token is scored); keys and values come from every position. Probabilities are recomputed in the
 //! backward pass from the kept log-sum of each query (Dao et al., 2022, FlashAttention, section 3).
 
+use std::ops::Range;
+
 use super::{
     gemm::{Left, PANEL, Right, Shape, Start, multiply},
     math::{dot, exp, exp_sum, max, vectorised},
@@ -23,15 +25,23 @@ pub(crate) struct Heads {
     pub(crate) queries: usize,
     pub(crate) key_values: usize,
     pub(crate) dim: usize,
+    /// Most recent keys that a query sees, its own among them; `usize::MAX` for all.
+    pub(crate) window: usize,
 }
 
 impl Heads {
-    pub(crate) fn of(config: &ModelConfig) -> Self {
+    /// The heads of one layer.
+    pub(crate) fn of(config: &ModelConfig, layer: usize) -> Self {
         Self {
             queries: config.n_heads,
             key_values: config.n_kv_heads,
             dim: config.head_dim,
+            window: config.window(layer).unwrap_or(usize::MAX),
         }
+    }
+    /// The first key that a query at `position` sees.
+    pub(crate) fn first_key(self, position: usize) -> usize {
+        (position + 1).saturating_sub(self.window)
     }
     /// Width of one token of the fused projection.
     pub(crate) fn qkv_width(self) -> usize {
@@ -156,27 +166,29 @@ pub(crate) fn forward(
             );
             for first in (0..positions.len()).step_by(BLOCK) {
                 let block = &positions[first..positions.len().min(first + BLOCK)];
-                let stride = block_scores(heads, tokens, block, first, scratch);
+                let keys = Keys::of(heads, block);
+                let stride = block_scores(heads, keys, tokens, block, first, scratch);
                 let log_sums = &mut log_sums[first * heads.queries + head..];
                 let mut inverses = [0.0_f32; BLOCK];
                 softmax_rows(
+                    heads,
+                    keys,
                     &mut scratch.probabilities,
                     stride,
                     block,
                     &mut inverses,
                     |i, log_sum| log_sums[i * heads.queries] = log_sum,
                 );
-                let seen = last_key(block);
                 let out = &mut out[first * heads.width() + head * heads.dim..];
                 multiply(
                     Shape {
                         rows: block.len(),
                         columns: heads.dim,
-                        steps: seen,
+                        steps: keys.len(),
                     },
                     Left::rows(&scratch.probabilities, stride),
                     Right {
-                        data: &scratch.values_down,
+                        data: &scratch.values_down[keys.from * PANEL..],
                         panel_stride: tokens * PANEL,
                     },
                     Start::Zero,
@@ -311,8 +323,9 @@ fn backward_block(
     scratch: &mut AttentionScratch,
 ) {
     let (dim, width) = (heads.dim, heads.width());
-    let (rows, seen) = (block.len(), last_key(block));
-    let stride = block_scores(heads, tokens, block, first, scratch);
+    let (rows, keys) = (block.len(), Keys::of(heads, block));
+    let seen = keys.len();
+    let stride = block_scores(heads, keys, tokens, block, first, scratch);
     multiply(
         Shape {
             rows,
@@ -321,7 +334,7 @@ fn backward_block(
         },
         Left::rows(kept.d_out, width),
         Right {
-            data: &scratch.values_across,
+            data: &scratch.values_across[keys.from * dim..],
             panel_stride: dim * PANEL,
         },
         Start::Zero,
@@ -336,22 +349,24 @@ fn backward_block(
             &kept.out[i * width..][..dim],
             &kept.d_out[i * width..][..dim],
         );
-        let visible = position as usize + 1;
+        let visible = keys.seen_by(heads, position);
         vectorised(
             #[inline(always)]
             || {
                 let mean = dot(out, d_out);
-                for (p, d) in probabilities[..visible]
+                for (p, d) in probabilities[visible.clone()]
                     .iter_mut()
-                    .zip(&mut d_scores[..visible])
+                    .zip(&mut d_scores[visible.clone()])
                 {
                     *p = exp(*p - log_sum);
                     *d = *p * (*d - mean);
                 }
             },
         );
-        probabilities[visible..].fill(0.0);
-        d_scores[visible..].fill(0.0);
+        for row in [probabilities, d_scores] {
+            row[..visible.start].fill(0.0);
+            row[visible.end..].fill(0.0);
+        }
     }
     panels::pack_rows(kept.d_out, rows, dim, width, &mut scratch.outputs_down);
     multiply(
@@ -366,7 +381,7 @@ fn backward_block(
             panel_stride: rows * PANEL,
         },
         Start::Output,
-        &mut scratch.d_values,
+        &mut scratch.d_values[keys.from * dim..],
         dim,
     );
     panels::pack_rows(
@@ -388,7 +403,7 @@ fn backward_block(
             panel_stride: rows * PANEL,
         },
         Start::Output,
-        &mut scratch.d_keys,
+        &mut scratch.d_keys[keys.from * dim..],
         dim,
     );
     multiply(
@@ -399,7 +414,7 @@ fn backward_block(
         },
         Left::rows(&scratch.d_scores, stride),
         Right {
-            data: &scratch.keys_down,
+            data: &scratch.keys_down[keys.from * PANEL..],
             panel_stride: tokens * PANEL,
         },
         Start::Zero,
@@ -408,19 +423,52 @@ fn backward_block(
     );
 }
 
-/// Turns rows of scores into unnormalised probabilities of the visible keys and zeros behind them.
-/// Row `i` sees keys up to `positions[i]`.
+/// The keys that a block of queries is scored against: from a panel's first on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+impl Keys {
+    /// Those that any query at these ascending positions sees, and the rest of their first panel.
+    pub(crate) fn of(heads: Heads, positions: &[u32]) -> Self {
+        let (first, last) = (positions.first(), positions.last());
+        let first = first.map_or(0, |&position| heads.first_key(position as usize));
+        Self {
+            from: first / PANEL * PANEL,
+            to: last.map_or(0, |&position| position as usize + 1),
+        }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.to - self.from
+    }
+
+    /// Those that the query at `position` sees, counted from the first of these.
+    fn seen_by(self, heads: Heads, position: u32) -> Range<usize> {
+        let position = position as usize;
+        heads.first_key(position) - self.from..position + 1 - self.from
+    }
+}
+
+/// Turns rows of scores into unnormalised probabilities of the visible keys and zeros around them.
+/// Row `i` is the query at `positions[i]`.
 pub(crate) fn softmax_rows(
+    heads: Heads,
+    keys: Keys,
     scores: &mut [f32],
     stride: usize,
     positions: &[u32],
     inverses: &mut [f32],
     mut log_sums: impl FnMut(usize, f32),
 ) {
-    let seen = last_key(positions);
     for (i, (&position, inverse)) in positions.iter().zip(inverses).enumerate() {
-        let row = &mut scores[i * stride..][..seen];
-        let (visible, hidden) = row.split_at_mut(position as usize + 1);
+        let row = &mut scores[i * stride..][..keys.len()];
+        let visible = keys.seen_by(heads, position);
+        row[..visible.start].fill(0.0);
+        row[visible.end..].fill(0.0);
+        let visible = &mut row[visible];
         let (top, total) = vectorised(
             #[inline(always)]
             || {
@@ -428,16 +476,16 @@ pub(crate) fn softmax_rows(
                 (top, exp_sum(visible, top))
             },
         );
-        hidden.fill(0.0);
         *inverse = 1.0 / total;
         log_sums(i, top + total.ln());
     }
 }
 
-/// Scores of a block of queries against all keys that its last query sees; returns the distance of
-/// the rows left in `probabilities`.
+/// Scores of a block of queries against `keys`; returns the distance of the rows left in
+/// `probabilities`.
 fn block_scores(
     heads: Heads,
+    keys: Keys,
     tokens: usize,
     block: &[u32],
     first: usize,
@@ -448,12 +496,12 @@ fn block_scores(
         // Whole panels: the surplus columns are zero keys, or keys that are masked next.
         Shape {
             rows: block.len(),
-            columns: last_key(block).next_multiple_of(PANEL),
+            columns: keys.len().next_multiple_of(PANEL),
             steps: heads.dim,
         },
         Left::rows(&scratch.query_rows[first * heads.dim..], heads.dim),
         Right {
-            data: &scratch.keys_across,
+            data: &scratch.keys_across[keys.from * heads.dim..],
             panel_stride: heads.dim * PANEL,
         },
         Start::Zero,
@@ -461,13 +509,6 @@ fn block_scores(
         stride,
     );
     stride
-}
-
-/// Number of keys visible to the last of these ascending positions.
-fn last_key(positions: &[u32]) -> usize {
-    positions
-        .last()
-        .map_or(0, |&position| position as usize + 1)
 }
 
 /// Fills `key_rows` with one rotated key head of every token and `value_rows` with the values.
@@ -531,9 +572,11 @@ mod tests {
         queries: 4,
         key_values: 2,
         dim: 6,
+        window: usize::MAX,
     };
 
     struct Case {
+        heads: Heads,
         rope: Rope,
         positions: Vec<u32>,
         shared: usize,
@@ -548,9 +591,16 @@ mod tests {
                 .collect();
             rope.prepare(&frequencies, 1.0, tokens);
             Self {
+                heads: HEADS,
                 rope,
                 positions,
                 shared: 0,
+            }
+        }
+        fn within(window: usize, tokens: usize, positions: Vec<u32>) -> Self {
+            Self {
+                heads: Heads { window, ..HEADS },
+                ..Self::new(tokens, positions)
             }
         }
         fn sequence<'a>(&self, qkv: &'a [f32]) -> Sequence<'a> {
@@ -567,7 +617,7 @@ mod tests {
             let sequence = self.sequence(qkv);
             let (rope, positions) = (&self.rope, &self.positions);
             forward(
-                HEADS,
+                self.heads,
                 rope,
                 sequence,
                 positions,
@@ -588,12 +638,20 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition() {
-        const TOKENS: usize = 41;
-        let case = Case::new(TOKENS, (0..TOKENS as u32).collect());
-        let qkv = noise(TOKENS * HEADS.qkv_width(), 1);
+        const TOKENS: usize = 101;
+        for window in [1, 5, 33, 64, 100, usize::MAX] {
+            check_definition(
+                Case::within(window, TOKENS, (0..TOKENS as u32).collect()),
+                TOKENS,
+            );
+        }
+    }
+
+    fn check_definition(case: Case, tokens: usize) {
+        let qkv = noise(tokens * HEADS.qkv_width(), 1);
         let (out, _) = case.run(&qkv);
         for head in 0..HEADS.queries {
-            for t in 0..TOKENS {
+            for t in 0..tokens {
                 let rotated = |position: usize, column: usize, factor: f32| {
                     let mut to = [0.0; HEADS.dim];
                     let from = &qkv[position * HEADS.qkv_width() + column..][..HEADS.dim];
@@ -602,13 +660,14 @@ mod tests {
                 };
                 let query = rotated(t, head * HEADS.dim, HEADS.scale());
                 let kv = head / HEADS.group();
-                let weights: Vec<f32> = (0..=t)
+                let weights: Vec<f32> = (case.heads.first_key(t)..=t)
                     .map(|s| dot(&query, &rotated(s, HEADS.key_column(kv), 1.0)).exp())
                     .collect();
                 let total: f32 = weights.iter().sum();
                 for i in 0..HEADS.dim {
                     let value = |s| qkv[s * HEADS.qkv_width() + HEADS.value_column(kv) + i];
-                    let expected: f32 = (0..=t).map(|s| weights[s] / total * value(s)).sum();
+                    let keys = (case.heads.first_key(t)..=t).zip(&weights);
+                    let expected: f32 = keys.map(|(s, weight)| weight / total * value(s)).sum();
                     let found = out[t * HEADS.width() + head * HEADS.dim + i];
                     assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
                 }
@@ -639,16 +698,19 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences() {
         let cases = [
-            (0, (0..35).collect()),
-            (0, vec![2, 3, 7, 30, 34]),
-            (9, vec![9, 10, 33]),
+            (usize::MAX, 0, (0..35).collect()),
+            (usize::MAX, 0, vec![2, 3, 7, 30, 34]),
+            (usize::MAX, 9, vec![9, 10, 33]),
+            (7, 0, (0..75).collect()),
+            (20, 9, vec![9, 10, 33, 60, 74]),
         ];
-        for (shared, positions) in cases {
+        for (window, shared, positions) in cases {
+            let tokens = positions.last().map_or(0, |&last| last as usize + 1);
             let case = Case {
                 shared,
-                ..Case::new(35, positions)
+                ..Case::within(window, tokens, positions)
             };
-            let qkv = noise(35 * HEADS.qkv_width(), 3);
+            let qkv = noise(tokens * HEADS.qkv_width(), 3);
             let (out, log_sums) = case.run(&qkv);
             let d_out = noise(out.len(), 4);
             // Gradients of what is shared are added, here to nothing.
@@ -660,7 +722,7 @@ mod tests {
                 d_out: &d_out,
             };
             backward(
-                HEADS,
+                case.heads,
                 &case.rope,
                 case.sequence(&qkv),
                 &case.positions,

@@ -15,6 +15,7 @@ use crate::{
     layout::{Tensor, TensorKind},
     model::named,
     pass::{self, BackwardWeights, Training},
+    workspace::Workspace,
 };
 
 /// The optimizer's numbers for one step.
@@ -41,6 +42,32 @@ impl AdamW {
             weight_decay: 0.0,
             max_grad_norm: 1.0,
         }
+    }
+
+    /// The scalars of optimizer step `step`, counted from 1, on gradients of this global norm; without
+    /// and with weight decay.
+    pub(crate) fn updates(&self, step: u64, grad_norm: f64) -> [Update; 2] {
+        let step = step.min(i32::MAX as u64) as i32;
+        let clip = if grad_norm > self.max_grad_norm {
+            self.max_grad_norm / grad_norm
+        } else {
+            1.0
+        };
+        let rate = f64::from(self.learning_rate) / (1.0 - f64::from(self.beta1).powi(step));
+        let update = Update {
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            rate: rate as f32,
+            root_correction: (1.0 / (1.0 - f64::from(self.beta2).powi(step)).sqrt()) as f32,
+            keep: 1.0,
+            gradient_factor: clip as f32,
+        };
+        let decayed = Update {
+            keep: 1.0 - self.learning_rate * self.weight_decay,
+            ..update
+        };
+        [update, decayed]
     }
 }
 
@@ -159,6 +186,30 @@ impl Learner {
         rows: &[TrainRow],
         loss: &dyn TokenLoss,
     ) -> Result<BatchReport, RowError> {
+        let results = self.run_lanes(rows, loss, |model, workspace, training| {
+            pass::run(model, workspace, Some(training))
+        })?;
+        let mut report = BatchReport {
+            scores: vec![RowScores::default(); rows.len()],
+            loss: 0.0,
+        };
+        let mut losses = vec![0.0; rows.len()];
+        for (index, scores, loss) in results.into_iter().flat_map(|pack| pack.rows) {
+            report.scores[index] = scores;
+            losses[index] = loss;
+        }
+        report.loss = losses.iter().sum();
+        Ok(report)
+    }
+
+    /// Divides the rows into packs, gives each to `pass`, which adds to the gradients of its lane, and
+    /// returns what came of them: the same, in the same order, on any number of threads.
+    pub(crate) fn run_lanes<L: ?Sized + Sync, R: Send>(
+        &mut self,
+        rows: &[TrainRow],
+        loss: &L,
+        pass: impl Fn(&Model, &mut Workspace, Training<L>) -> R + Sync,
+    ) -> Result<Vec<R>, RowError> {
         check_rows(self.model.config(), rows)?;
         let order = lanes(rows, self.lanes.len());
         let Self {
@@ -173,7 +224,7 @@ impl Learner {
         let (engine, model, backward) = (&*engine, &**model, &**backward);
         let seed = options.seed.stream("dropout", *step);
         let work = lanes.par_iter_mut().zip(&order);
-        let results: Vec<Vec<pass::PackResult>> = engine.run(|| {
+        let results: Vec<Vec<R>> = engine.run(|| {
             work.with_max_len(1)
                 .map(|(gradients, lane)| {
                     let run = |families: Vec<Family>| {
@@ -188,7 +239,7 @@ impl Learner {
                                 },
                                 seed,
                             };
-                            pass::run(model, workspace, Some(training))
+                            pass(model, workspace, training)
                         })
                     };
                     let runs = micro_batches(rows, lane, options.micro_batch_tokens);
@@ -196,17 +247,7 @@ impl Learner {
                 })
                 .collect()
         });
-        let mut report = BatchReport {
-            scores: vec![RowScores::default(); rows.len()],
-            loss: 0.0,
-        };
-        let mut losses = vec![0.0; rows.len()];
-        for (index, scores, loss) in results.into_iter().flatten().flat_map(|pack| pack.rows) {
-            report.scores[index] = scores;
-            losses[index] = loss;
-        }
-        report.loss = losses.iter().sum();
-        Ok(report)
+        Ok(results.into_iter().flatten().collect())
     }
 
     /// Applies the accumulated gradients and clears them.
@@ -215,6 +256,12 @@ impl Learner {
     /// first. A gradient norm that is not finite changes nothing but is reported.
     pub fn optim_step(&mut self, adam: &AdamW) -> StepReport {
         let grad_norm = self.reduce_gradients();
+        self.step_at(adam, grad_norm)
+    }
+
+    /// [`Self::optim_step`] on gradients that [`Self::reduce_gradients`] has added up already, clipped as
+    /// if their norm were `grad_norm`: with what is trained beside the model.
+    pub(crate) fn step_at(&mut self, adam: &AdamW, grad_norm: f64) -> StepReport {
         let applied = grad_norm.is_finite();
         if applied {
             self.step += 1;
@@ -328,7 +375,7 @@ impl Learner {
     }
 
     /// Adds all lanes into the first, clears the others and returns the norm of the sum.
-    fn reduce_gradients(&mut self) -> f64 {
+    pub(crate) fn reduce_gradients(&mut self) -> f64 {
         let Some((sum, others)) = self.lanes.split_first_mut() else {
             return 0.0;
         };
@@ -357,26 +404,7 @@ impl Learner {
     }
 
     fn apply(&mut self, adam: &AdamW, grad_norm: f64) {
-        let step = self.step.min(i32::MAX as u64) as i32;
-        let clip = if grad_norm > adam.max_grad_norm {
-            adam.max_grad_norm / grad_norm
-        } else {
-            1.0
-        };
-        let rate = f64::from(adam.learning_rate) / (1.0 - f64::from(adam.beta1).powi(step));
-        let update = Update {
-            beta1: adam.beta1,
-            beta2: adam.beta2,
-            epsilon: adam.epsilon,
-            rate: rate as f32,
-            root_correction: (1.0 / (1.0 - f64::from(adam.beta2).powi(step)).sqrt()) as f32,
-            keep: 1.0,
-            gradient_factor: clip as f32,
-        };
-        let decayed = Update {
-            keep: 1.0 - adam.learning_rate * adam.weight_decay,
-            ..update
-        };
+        let [update, decayed] = adam.updates(self.step, grad_norm);
         let model = Arc::make_mut(&mut self.model);
         let (gradients, moments) = (&mut *self.lanes[0], &mut self.moments);
         let engine = &self.engine;

@@ -1,7 +1,8 @@
 //! The model: kernels with hand-written backward, optimizer, KV-cached continuous batching, Hugging Face checkpoints.
 //!
 //! Reading order: [`ModelConfig`] → [`Model`] → [`Engine`] (the threads) → [`Learner`] (training)
-//! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`; [`Adapter`] (LoRA).
+//! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`; [`Adapter`] (LoRA); [`ValueLearner`] (a
+//! value function).
 
 mod batch;
 mod block;
@@ -27,6 +28,7 @@ mod score;
 #[cfg(test)]
 mod testing;
 mod token_loss;
+mod value;
 mod workspace;
 
 pub use config::{Family, ModelConfig, SlidingWindow};
@@ -39,3 +41,4 @@ pub use pool::Engine;
 pub use positions::RopeScaling;
 pub use sampler::{Done, SampleRequest, Sampler, SamplerOptions};
 pub use token_loss::{RowScores, TokenLoss, TrainRow};
+pub use value::{ValueHead, ValueLearner, ValueLoss, ValueReport};

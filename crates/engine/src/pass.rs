@@ -32,9 +32,10 @@ pub(crate) struct PackResult {
     pub(crate) rows: Vec<(usize, RowScores, f64)>,
 }
 
-/// What makes a pass a training pass.
-pub(crate) struct Training<'a> {
-    pub(crate) loss: &'a dyn TokenLoss,
+/// What makes a pass a training pass under a loss over log-probs ([`TokenLoss`]) or over values
+/// ([`crate::ValueLoss`]).
+pub(crate) struct Training<'a, L: ?Sized + 'a> {
+    pub(crate) loss: &'a L,
     pub(crate) packed: &'a BackwardWeights,
     /// Added to.
     pub(crate) gradients: Gradients<'a>,
@@ -42,9 +43,9 @@ pub(crate) struct Training<'a> {
     pub(crate) seed: Seed,
 }
 
-impl Training<'_> {
+impl<L: ?Sized> Training<'_, L> {
     /// The masks for a pack, if any input is to be dropped.
-    fn dropout(&self, model: &Model, pack: &Pack) -> Option<Dropout> {
+    pub(crate) fn dropout(&self, model: &Model, pack: &Pack) -> Option<Dropout> {
         let probability = model.adapter()?.config().dropout;
         let trained = matches!(self.gradients, Gradients::Adapter(_));
         (trained && probability > 0.0).then(|| Dropout::new(pack, probability, self.seed))
@@ -85,7 +86,7 @@ impl BackwardWeights {
 pub(crate) fn run(
     model: &Model,
     workspace: &mut Workspace,
-    training: Option<Training>,
+    training: Option<Training<dyn TokenLoss>>,
 ) -> PackResult {
     if workspace.pack.queries.is_empty() {
         let rows = workspace.pack.rows.iter();
@@ -175,7 +176,7 @@ pub(crate) fn trunk(
 fn score_rows(
     model: &Model,
     workspace: &mut Workspace,
-    mut training: Option<&mut Training>,
+    mut training: Option<&mut Training<dyn TokenLoss>>,
 ) -> PackResult {
     let config = model.config();
     let chunk = (LOGITS / config.vocab_size).max(1);
@@ -247,7 +248,7 @@ fn finish_row(
     index: usize,
     row: &PackedRow,
     workspace: &mut Workspace,
-    training: Option<&mut Training>,
+    training: Option<&mut Training<dyn TokenLoss>>,
 ) -> (usize, RowScores, f64) {
     let scratch = &mut workspace.scratch;
     let scores = &scratch.scores[row.queries.clone()];
@@ -269,7 +270,7 @@ fn head_backward(
     model: &Model,
     workspace: &mut Workspace,
     queries: Range<usize>,
-    training: &mut Training,
+    training: &mut Training<dyn TokenLoss>,
 ) {
     let (config, scratch) = (model.config(), &mut workspace.scratch);
     let hidden = config.hidden_size;
@@ -300,11 +301,11 @@ fn head_backward(
 }
 
 /// From `d_normed` back through the final norm, all layers and the embedding.
-fn backward(
+pub(crate) fn backward<L: ?Sized>(
     model: &Model,
     workspace: &mut Workspace,
     dropout: Option<&Dropout>,
-    training: Training,
+    training: Training<L>,
 ) {
     let Training {
         packed,
@@ -411,7 +412,7 @@ mod tests {
             let mut packed = BackwardWeights::default();
             packed.repack(model);
             let training = Training {
-                loss: &Linear,
+                loss: &Linear as &dyn TokenLoss,
                 packed: &packed,
                 gradients: Gradients::Weights(gradients),
                 seed: Seed(0),

@@ -114,6 +114,20 @@ pub fn rewards_of_groups(
     Ok((batch, rewards, stats))
 }
 
+/// Whether advantages tell the members of a group apart: two or more have a verdict, and their rewards
+/// are not all equal.
+pub fn tells_apart(group: &Group, config: &AlgorithmConfig) -> bool {
+    let sampled = match group.episodes.split_last() {
+        Some((_, sampled)) if config.advantage.needs_greedy() => sampled,
+        _ => &group.episodes,
+    };
+    let rewards: Vec<Option<f64>> = sampled
+        .iter()
+        .map(|episode| episode.outcome.reward().map(|reward| reward.total))
+        .collect();
+    rewards.iter().flatten().count() > 1 && !is_uniform(&rewards)
+}
+
 fn reward_of(episode: &Episode) -> Result<Option<f64>, BatchError> {
     match episode.outcome.reward().map(|reward| reward.total) {
         Some(reward) if !reward.is_finite() => Err(BatchError::RewardNotFinite {

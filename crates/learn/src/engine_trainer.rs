@@ -51,9 +51,11 @@ impl Trainer for EngineTrainer {
         if batch.data.iter().all(|datum| datum.n_trained() == 0) {
             return Err(TrainError::EmptyBatch);
         }
-        let report = self
-            .learner
-            .forward_backward(&rows(batch), loss.over(batch).as_ref())?;
+        let loss = match loss.needs_current() {
+            true => loss.at(batch, &self.score(batch)?),
+            false => loss.over(batch),
+        };
+        let report = self.learner.forward_backward(&rows(batch), loss.as_ref())?;
         Ok(Pass {
             scores: report.scores,
             loss: report.loss,
@@ -95,6 +97,11 @@ impl Trainer for EngineTrainer {
             }
         }
         Ok(())
+    }
+
+    fn score(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, TrainError> {
+        let scores = self.engine.score(self.learner.model(), &rows(batch))?;
+        Ok(scores.into_iter().map(|row| row.logprobs).collect())
     }
 
     fn save(&mut self, directory: &Path) -> Result<(), TrainError> {

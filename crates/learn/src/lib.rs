@@ -27,7 +27,7 @@ mod trainer;
 
 pub use advantage::{Advantage, Scored, advantages, is_uniform};
 pub use aggregation::Aggregation;
-pub use batch::{BatchStats, batch_of_groups, rewards_of_groups};
+pub use batch::{BatchStats, batch_of_groups, rewards_of_groups, tells_apart};
 pub use config::{AlgorithmConfig, KlConfig, KlPlacement, OptimizerConfig, ZeroVariance};
 pub use covariance::{CovarianceConfig, covariances};
 pub use engine_trainer::EngineTrainer;
@@ -37,7 +37,7 @@ pub use kl_controller::KlController;
 pub use loss::Loss;
 pub use loss_mode::LossMode;
 pub use policy_loss::PolicyLoss;
-pub use rewards::{Filled, Rewards};
+pub use rewards::{Filled, Rewards, weigh};
 pub use rollout_correction::RolloutCorrection;
 pub use schedule::Schedule;
 pub use supervised::SupervisedLoss;

@@ -153,6 +153,18 @@ impl Rewards {
     }
 }
 
+/// Multiplies the advantages of the trained tokens by `weights`, one entry a row: the losses are linear
+/// in them, up to their sign.
+pub fn weigh(batch: &mut Batch, weights: &[Vec<f64>]) {
+    for (datum, weights) in batch.data.iter_mut().zip(weights) {
+        let slots = datum.advantages.iter_mut().zip(&datum.mask);
+        let slots = slots.filter(|(_, mask)| **mask).map(|(slot, _)| slot);
+        for (slot, weight) in slots.zip(weights) {
+            *slot = (f64::from(*slot) * weight) as f32;
+        }
+    }
+}
+
 /// Discounted sums of the rewards from each token on.
 fn to_come(rewards: &[f64], gamma: f64) -> Vec<f64> {
     gae(rewards, &vec![0.0; rewards.len()], gamma, 1.0).returns

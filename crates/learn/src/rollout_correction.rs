@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use record::Batch;
 use serde::{Deserialize, Serialize};
 
 use crate::{ConfigError, config::require};
@@ -174,6 +175,45 @@ impl RolloutCorrection {
             }
         }
         Ok(())
+    }
+
+    /// Makes `current`, the log-probs of the trained tokens under the policy, those that the batch's
+    /// ratios start from, and takes out of the mask what is rejected. The weights of the tokens that
+    /// stay, where they have any, and how far the two policies were apart.
+    pub fn apply(
+        &self,
+        batch: &mut Batch,
+        current: &[Vec<f32>],
+    ) -> (Option<Vec<Vec<f64>>>, BTreeMap<String, f64>) {
+        let rows = batch.data.iter().zip(current);
+        let log_ratios: Vec<Vec<f64>> = rows
+            .map(|(datum, current)| {
+                let sampled = datum.logprobs.iter().zip(&datum.mask);
+                let sampled = sampled
+                    .filter(|(_, mask)| **mask)
+                    .map(|(logprob, _)| *logprob);
+                let pairs = current.iter().zip(sampled);
+                pairs
+                    .map(|(&new, old)| f64::from(new) - f64::from(old))
+                    .collect()
+            })
+            .collect();
+        let keeps = self.keeps(&log_ratios);
+        let mut weights = self.rollout_is.as_ref().map(|it| it.weights(&log_ratios));
+        let told = metrics(&log_ratios, weights.as_deref(), &keeps);
+        for ((datum, current), keeps) in batch.data.iter_mut().zip(current).zip(&keeps) {
+            let slots = datum.logprobs.iter_mut().zip(&mut datum.mask);
+            let slots = slots.filter(|(_, mask)| **mask);
+            for ((slot, mask), (&new, &keep)) in slots.zip(current.iter().zip(keeps)) {
+                *slot = new;
+                *mask = keep;
+            }
+        }
+        for (row, keeps) in weights.iter_mut().flatten().zip(&keeps) {
+            let mut keeps = keeps.iter();
+            row.retain(|_| keeps.next().copied().unwrap_or(true));
+        }
+        (weights, told)
     }
 
     /// Whether each token stays, by all rejections.

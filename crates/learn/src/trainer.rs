@@ -41,6 +41,12 @@ pub trait Trainer: Send {
     /// No reference, rows that the model cannot run, failures of the back end.
     fn score_reference(&mut self, batch: &mut Batch) -> Result<(), TrainError>;
 
+    /// Log-probs of the trained tokens under the weights as they stand, one entry per row.
+    ///
+    /// # Errors
+    /// Rows that the model cannot run, failures of the back end.
+    fn score(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, TrainError>;
+
     /// Writes weights and optimizer into `directory`. Accumulated gradients are not kept: save after
     /// a step.
     ///

@@ -26,6 +26,15 @@ impl Roles {
         self
     }
 
+    /// The same bindings, with `role` answering greedily.
+    pub(crate) fn greedy(&self, role: &str) -> Self {
+        let mut roles = self.clone();
+        if let Some(role) = roles.roles.get_mut(role) {
+            role.sampling.temperature = 0.0;
+        }
+        roles
+    }
+
     pub fn get(&self, name: &str) -> Option<&Role> {
         self.roles.get(name)
     }

@@ -67,6 +67,8 @@ pub enum RolloutError {
 pub struct Runner<S: Study> {
     study: Arc<S>,
     roles: Arc<Roles>,
+    /// Of the member that is played along with each group, where there is one.
+    greedy: Option<Arc<Roles>>,
     options: Options,
 }
 
@@ -75,8 +77,16 @@ impl<S: Study> Runner<S> {
         Self {
             study,
             roles: Arc::new(roles),
+            greedy: None,
             options,
         }
+    }
+
+    /// Plays one member more with every group, its last, in which `role` answers greedily: what a
+    /// baseline needs that is a sample of the policy at its best guess.
+    pub fn with_greedy(mut self, role: &str) -> Self {
+        self.greedy = Some(Arc::new(self.roles.greedy(role)));
+        self
     }
 
     /// Plays every task `members` times and returns one group a task, in the order given, all
@@ -94,6 +104,24 @@ impl<S: Study> Runner<S> {
         tasks: &[Arc<S::Task>],
         members: u32,
         seed: Seed,
+        progress: impl FnMut(Progress),
+    ) -> Result<Vec<Group>, RolloutError> {
+        self.play_from(0, step, tasks, members, seed, progress)
+            .await
+    }
+
+    /// As [`Self::play`], for tasks whose groups are numbered from `first` on: what is played in one
+    /// step in several rounds has numbers and random streams of its own.
+    ///
+    /// # Errors
+    /// As [`Self::play`].
+    pub async fn play_from(
+        &self,
+        first: u32,
+        step: u64,
+        tasks: &[Arc<S::Task>],
+        members: u32,
+        seed: Seed,
         mut progress: impl FnMut(Progress),
     ) -> Result<Vec<Group>, RolloutError> {
         if tasks.is_empty() {
@@ -101,19 +129,22 @@ impl<S: Study> Runner<S> {
         }
         let permits = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
         let mut playing = FuturesUnordered::new();
-        for (group, task) in tasks.iter().enumerate() {
-            for member in 0..members {
+        let sampled = (0..members).map(|member| (member, &self.roles));
+        let greedy = self.greedy.iter().map(|roles| (members, roles));
+        let members: Vec<(u32, &Arc<Roles>)> = sampled.chain(greedy).collect();
+        for (group, task) in (first..).zip(tasks) {
+            for &(member, roles) in &members {
                 let id = EpisodeId {
                     step,
-                    group: group as u32,
+                    group,
                     member,
                 };
                 let seed = seed
-                    .stream("group", group as u64)
+                    .stream("group", group.into())
                     .stream("member", member.into());
                 playing.push(AbortOnDrop(tokio::spawn(play_episode(
                     self.study.clone(),
-                    self.roles.clone(),
+                    roles.clone(),
                     task.clone(),
                     self.options.clone(),
                     permits.clone(),
@@ -135,7 +166,7 @@ impl<S: Study> Runner<S> {
             });
         }
         done.sort_by_key(|episode: &Episode| episode.id);
-        let groups = into_groups(tasks, done);
+        let groups = into_groups(first, tasks, done);
         self.check_faults(step, &groups)?;
         Ok(groups)
     }
@@ -227,7 +258,7 @@ fn finite(played: Played) -> Result<Played, Fault> {
     )))
 }
 
-fn into_groups<T: TaskRow>(tasks: &[Arc<T>], episodes: Vec<Episode>) -> Vec<Group> {
+fn into_groups<T: TaskRow>(first: u32, tasks: &[Arc<T>], episodes: Vec<Episode>) -> Vec<Group> {
     let mut groups: Vec<Group> = tasks
         .iter()
         .map(|task| Group {
@@ -236,7 +267,9 @@ fn into_groups<T: TaskRow>(tasks: &[Arc<T>], episodes: Vec<Episode>) -> Vec<Grou
         })
         .collect();
     for episode in episodes {
-        groups[episode.id.group as usize].episodes.push(episode);
+        groups[(episode.id.group - first) as usize]
+            .episodes
+            .push(episode);
     }
     groups
 }

@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Instant};
 
 use chat::Chat;
 use journal::{Metrics, Replay, RunDir, Step};
-use learn::{AlgorithmConfig, Loss, OptimizerConfig, Published, Trainer, batch_of_groups, metrics};
-use record::{Group, Seed};
+use learn::{
+    AlgorithmConfig, BatchStats, Loss, OptimizerConfig, Published, Trainer, ZeroVariance, metrics,
+    rewards_of_groups, tells_apart, weigh,
+};
+use record::{Batch, Group, Seed};
 use rollout::{Progress, Runner, Study, Tally};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -27,6 +30,15 @@ pub struct ReinforceConfig {
     pub tasks_per_step: usize,
     /// Episodes of a group.
     pub group_size: u32,
+    /// Times that a step's episodes are gone through; more than one reuses them off policy.
+    #[serde(default = "one")]
+    pub epochs: usize,
+    /// Optimizer updates of each time: the step's rows are divided into so many parts, in their order.
+    #[serde(default = "one")]
+    pub mini_batches: usize,
+    /// With `zero_variance = "resample"`, the most rounds of playing in a step.
+    #[serde(default = "ten_rounds")]
+    pub max_rounds: usize,
     /// Steps between checkpoints; a resumed run does the updates since the last one again.
     #[serde(default = "ten")]
     pub save_every: u64,
@@ -36,6 +48,14 @@ pub struct ReinforceConfig {
 }
 
 fn ten() -> u64 {
+    10
+}
+
+fn one() -> usize {
+    1
+}
+
+fn ten_rounds() -> usize {
     10
 }
 
@@ -83,8 +103,10 @@ impl<S: Study> Reinforce<'_, S> {
             first = checkpoint.step + 1;
         }
         let committed: Vec<&Step> = self.replay.steps(self.phase).collect();
+        let mut kl_coefficient = self.config.algorithm.kl.coefficient;
         for step in committed.iter().filter(|step| step.step < first) {
             self.recall(step)?;
+            kl_coefficient = self.next_kl_coefficient(kl_coefficient, &step.metrics);
         }
         let mut again = committed.into_iter().filter(|step| step.step >= first);
         publish(trainer.publish()?);
@@ -101,7 +123,8 @@ impl<S: Study> Reinforce<'_, S> {
                 None => self.play(step, |progress| on_play(step, progress))?,
             };
             let played = began.elapsed().as_secs_f64();
-            let mut done = self.update(step, &groups, trainer)?;
+            let mut done = self.update(step, &groups, kl_coefficient, trainer)?;
+            kl_coefficient = self.next_kl_coefficient(kl_coefficient, &done.metrics);
             skipped = if done.metrics.get("actor/skipped_steps") == Some(&0.0) {
                 0
             } else {
@@ -151,28 +174,56 @@ impl<S: Study> Reinforce<'_, S> {
         Ok(())
     }
 
-    /// Plays a step; a requested stop drops it whole.
-    fn play(&self, step: u64, progress: impl FnMut(Progress)) -> Result<Vec<Group>, TrainError> {
-        let chosen = tasks_of_step(
-            self.seed.stream("curriculum", 0),
-            self.tasks.len(),
-            self.config.tasks_per_step,
-            step,
-        );
-        let tasks: Vec<Arc<S::Task>> = chosen
-            .into_iter()
-            .map(|index| self.tasks[index].clone())
-            .collect();
+    /// Plays a step; a requested stop drops it whole. Where groups that teach nothing are resampled,
+    /// other tasks are played in their place, round after round.
+    fn play(
+        &self,
+        step: u64,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Vec<Group>, TrainError> {
+        let wanted = self.config.tasks_per_step;
+        let algorithm = &self.config.algorithm;
+        let rounds = match algorithm.zero_variance {
+            ZeroVariance::Resample => self.config.max_rounds.max(1) as u64,
+            _ => 1,
+        };
         let seed = self.seed.stream("step", step);
-        let play = self
-            .runner
-            .play(step, &tasks, self.config.group_size, seed, progress);
-        self.runtime.block_on(async {
-            tokio::select! {
-                groups = play => Ok(groups?),
-                () = self.stop.wait() => Err(TrainError::Stopped),
+        let mut groups: Vec<Group> = Vec::new();
+        for round in 0..rounds {
+            let telling = groups.iter().filter(|group| tells_apart(group, algorithm));
+            let missing = wanted.saturating_sub(telling.count());
+            if missing == 0 {
+                break;
             }
-        })
+            // Further rounds draw from an order of their own, so that steps go on where they would.
+            let chosen = match round {
+                0 => {
+                    let order = self.seed.stream("curriculum", 0);
+                    tasks_of_step(order, self.tasks.len(), wanted, step)
+                }
+                _ => {
+                    let order = self.seed.stream("resampling", step);
+                    tasks_of_step(order, self.tasks.len(), missing, round)
+                }
+            };
+            let tasks: Vec<Arc<S::Task>> = chosen
+                .into_iter()
+                .map(|index| self.tasks[index].clone())
+                .collect();
+            let first = groups.len() as u32;
+            let size = self.config.group_size;
+            let play = self
+                .runner
+                .play_from(first, step, &tasks, size, seed, &mut progress);
+            let played = self.runtime.block_on(async {
+                tokio::select! {
+                    groups = play => Ok(groups?),
+                    () = self.stop.wait() => Err(TrainError::Stopped),
+                }
+            })?;
+            groups.extend(played);
+        }
+        Ok(groups)
     }
 
     /// The journalled episodes of a committed step, shown to the study on the way.
@@ -187,25 +238,49 @@ impl<S: Study> Reinforce<'_, S> {
         Ok(groups)
     }
 
-    /// One update on the groups of a step. The metrics are functions of the groups and the weights
+    /// The weight of the KL penalty after a step with these metrics.
+    fn next_kl_coefficient(&self, coefficient: f64, metrics: &Metrics) -> f64 {
+        let controller = &self.config.algorithm.kl.controller;
+        match (metrics.get("actor/kl"), metrics.get("rollout/graded")) {
+            (Some(kl), Some(graded)) => controller.next(coefficient, *kl, *graded as usize),
+            _ => coefficient,
+        }
+    }
+
+    /// The updates on the groups of a step. The metrics are functions of the groups and the weights
     /// alone, so a step done again has the same.
     fn update<T: Trainer>(
         &self,
         step: u64,
         groups: &[Group],
+        kl_coefficient: f64,
         trainer: &mut T,
     ) -> Result<Step, TrainError> {
         let began = Instant::now();
-        let algorithm = &self.config.algorithm;
-        let (mut batch, stats) = batch_of_groups(groups, self.role, algorithm)?;
-        let mut measured: Metrics = metrics::groups(groups, self.role, &stats);
-        measured.insert(
-            "rollout/retries".to_owned(),
-            Tally::of(groups).retries as f64,
-        );
+        let mut algorithm = self.config.algorithm.clone();
+        algorithm.kl.coefficient = kl_coefficient;
+        let (mut batch, rewards, stats) = rewards_of_groups(groups, self.role, &algorithm)?;
+        let mut measured = self.played(groups, &stats);
         if algorithm.needs_reference() {
             trainer.score_reference(&mut batch)?;
         }
+        let mut weights = None;
+        if let Some(correction) = &algorithm.rollout_correction
+            && !batch.data.is_empty()
+        {
+            let current = trainer.score(&batch)?;
+            let (found, told) = correction.apply(&mut batch, &current);
+            weights = found;
+            measured.extend(told);
+        }
+        let filled = rewards.fill(&mut batch, &algorithm, kl_coefficient, &[]);
+        if let Some(kl) = filled.kl.filter(|_| !batch.data.is_empty()) {
+            measured.insert("actor/kl".to_owned(), kl);
+        }
+        if let Some(weights) = weights {
+            weigh(&mut batch, &weights);
+        }
+        batch.data.retain(|row| row.n_trained() > 0);
         let scored = began.elapsed().as_secs_f64();
         let rate = self.config.optimizer.lr_at(step - 1, self.config.steps);
         let trained: u64 = batch.data.iter().map(|row| row.tokens.len() as u64).sum();
@@ -213,10 +288,7 @@ impl<S: Study> Reinforce<'_, S> {
             // Nothing to learn from: no gradient, no update, and no moment decays.
             measured.extend(metrics::optimizer(rate, 0.0, true));
         } else {
-            let report = trainer.forward_backward(&batch, &Loss::Policy(Box::new(algorithm.clone())))?;
-            let update = trainer.optim_step(&self.config.optimizer, rate)?;
-            measured.extend(metrics::policy(&batch, &report.scores, algorithm));
-            measured.extend(metrics::optimizer(rate, update.grad_norm, update.applied));
+            measured.extend(self.updates(batch, &algorithm, rate, trainer)?);
         }
         let seconds = began.elapsed().as_secs_f64();
         let update_seconds = (seconds - scored).max(1e-9);
@@ -236,6 +308,49 @@ impl<S: Study> Reinforce<'_, S> {
             timings: timings.into(),
             episodes: None,
         })
+    }
+
+    /// What a step's groups were, whatever is learnt from them.
+    fn played(&self, groups: &[Group], stats: &BatchStats) -> Metrics {
+        let mut measured: Metrics = metrics::groups(groups, self.role, stats);
+        let retries = Tally::of(groups).retries as f64;
+        measured.insert("rollout/retries".to_owned(), retries);
+        if self.config.algorithm.zero_variance == ZeroVariance::Resample {
+            let more = groups.len().saturating_sub(self.config.tasks_per_step);
+            measured.insert("rollout/resampled_groups".to_owned(), more as f64);
+        }
+        measured
+    }
+
+    /// Every optimizer update of a step, and the means of what they saw.
+    fn updates<T: Trainer>(
+        &self,
+        batch: Batch,
+        algorithm: &AlgorithmConfig,
+        rate: f64,
+        trainer: &mut T,
+    ) -> Result<Metrics, TrainError> {
+        let rows = batch.data.len();
+        let size = rows.div_ceil(self.config.mini_batches.clamp(1, rows.max(1)));
+        let loss = Loss::Policy(Box::new(algorithm.clone()));
+        let parts: Vec<Batch> = batch
+            .data
+            .chunks(size.max(1))
+            .map(|rows| Batch {
+                data: rows.to_vec(),
+            })
+            .collect();
+        let mut seen: Vec<Metrics> = Vec::new();
+        for _ in 0..self.config.epochs.max(1) {
+            for part in &parts {
+                let report = trainer.forward_backward(part, &loss)?;
+                let update = trainer.optim_step(&self.config.optimizer, rate)?;
+                let mut metrics = metrics::policy(part, &report.scores, algorithm);
+                metrics.extend(metrics::optimizer(rate, update.grad_norm, update.applied));
+                seen.push(metrics);
+            }
+        }
+        Ok(metrics::of_updates(&seen))
     }
 
     fn save<T: Trainer>(&self, trainer: &mut T, step: u64) -> Result<(), TrainError> {

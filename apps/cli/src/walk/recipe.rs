@@ -8,7 +8,7 @@ use critique::{
     tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
 use engine::{Initializer, ModelConfig};
-use learn::OptimizerConfig;
+use learn::{OptimizerConfig, ZeroVariance};
 use record::{Sampling, Seed};
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
@@ -213,10 +213,25 @@ impl Recipe {
             self.tasks.share_right
         );
         ensure!(self.sft.drafts >= 1, "sft.drafts must be at least 1");
+        let advantage = self.rl.algorithm.advantage;
+        let least = if advantage.is_by_token() { 1 } else { 2 };
         ensure!(
-            self.rl.tasks_per_step >= 1 && self.rl.group_size >= 2,
-            "rl.tasks_per_step must be at least 1 and rl.group_size at least 2: a group of one has nothing \
-             to be compared with"
+            self.rl.tasks_per_step >= 1 && self.rl.group_size >= least,
+            "rl.tasks_per_step must be at least 1 and rl.group_size at least {least}: with this \
+             rl.algorithm.advantage, fewer have nothing to be compared with"
+        );
+        ensure!(
+            !advantage.needs_values(),
+            "rl.algorithm.advantage: gae needs a value function, which is not trained yet"
+        );
+        ensure!(
+            self.rl.algorithm.zero_variance != ZeroVariance::Resample || self.rl.group_size >= 2,
+            "rl.algorithm.zero_variance = \"resample\" needs an rl.group_size of at least 2: a group of \
+             one never varies"
+        );
+        ensure!(
+            self.rl.epochs >= 1 && self.rl.mini_batches >= 1 && self.rl.max_rounds >= 1,
+            "rl.epochs, rl.mini_batches and rl.max_rounds must be at least 1"
         );
         ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
         let smallest = 256 + Chat::builtin_special_tokens().len();
@@ -273,6 +288,9 @@ impl Recipe {
             ("sft.drafts", self.sft.drafts, 1 << 24),
             ("rl.tasks_per_step", self.rl.tasks_per_step, 1 << 16),
             ("rl.group_size", self.rl.group_size as usize, 1 << 12),
+            ("rl.epochs", self.rl.epochs, 1 << 10),
+            ("rl.mini_batches", self.rl.mini_batches, 1 << 16),
+            ("rl.max_rounds", self.rl.max_rounds, 1 << 10),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
             ("critic.model.context", self.critic.model.context, 1 << 20),
             ("reviser.model.context", self.reviser.model.context, 1 << 20),

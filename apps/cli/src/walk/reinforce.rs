@@ -42,7 +42,10 @@ impl Walk<'_> {
             .bind(CRITIC, policy.clone(), self.recipe.critic.sampling())
             .bind(REVISER, frozen, self.recipe.reviser.sampling());
         let study = self.instruments.study(self.recipe, Purpose::Training);
-        let runner = Runner::new(study.clone(), roles, self.recipe.rollout.clone());
+        let mut runner = Runner::new(study.clone(), roles, self.recipe.rollout.clone());
+        if self.recipe.rl.algorithm.advantage.needs_greedy() {
+            runner = runner.with_greedy(CRITIC);
+        }
         let reinforce = Reinforce {
             phase: PHASE,
             run: self.run,

@@ -10,6 +10,7 @@
     reason = "these tests start the binary that they test"
 )]
 
+mod algorithms;
 mod bad_input;
 mod damage;
 mod determinism;

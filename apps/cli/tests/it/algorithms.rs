@@ -1,0 +1,152 @@
+//! Reinforcement by other algorithms than the recipes' own: they run, say what they do, and a run that
+//! was killed goes on to the same end.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    etude::{
+        assert_success, etude, last_step, learning_recipe, resume_to_end, stderr,
+        wait_while_running,
+    },
+    runs::{RL, assert_same_metrics, final_weights, played, series},
+};
+
+const STEPS: usize = 4;
+
+/// `etude train` on the learning recipe with these settings, not started yet.
+fn train(scratch: &Path, run: &Path, settings: &[&str]) -> std::process::Command {
+    let mut arguments: Vec<PathBuf> = vec![
+        "train".into(),
+        learning_recipe(),
+        "--run".into(),
+        run.into(),
+    ];
+    for setting in settings {
+        arguments.extend(["--set".into(), setting.into()]);
+    }
+    etude(scratch, arguments)
+}
+
+/// Everything that a step may do beside GRPO's one update, at once.
+const MANY: [&str; 10] = [
+    "rl.steps=4",
+    "rl.save_every=2",
+    "rl.epochs=2",
+    "rl.mini_batches=2",
+    "rl.max_rounds=3",
+    "rl.algorithm.advantage=\"remax\"",
+    "rl.algorithm.loss_mode=\"kl-cov\"",
+    "rl.algorithm.zero_variance=\"resample\"",
+    "rl.algorithm.kl={placement=\"reward\",coefficient=0.05,controller={type=\"adaptive\",target=0.001}}",
+    "rl.algorithm.rollout_correction={rollout_is={level=\"token\"},rollout_rs=[{by=\"token-k1\",threshold=2.0}]}",
+];
+
+#[test]
+fn a_killed_run_goes_on_to_the_same_end() {
+    let directory = TempDir::new().unwrap();
+    let (whole, killed) = (
+        directory.path().join("whole"),
+        directory.path().join("killed"),
+    );
+    assert_success(&train(directory.path(), &whole, &MANY).output().unwrap());
+
+    let mut child = train(directory.path(), &killed, &MANY)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Behind the checkpoint of the second step, so the third is updated on again.
+    assert!(wait_while_running(&mut child, || last_step(&killed, RL) >= 3));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_success(&resume_to_end(directory.path(), &killed));
+    assert_same_metrics(&killed, &whole);
+    assert!(
+        final_weights(&killed) == final_weights(&whole),
+        "the final weights differ"
+    );
+    assert!(played(&killed) == played(&whole), "the episodes differ");
+
+    let series = |metric: &str| series(&whole, metric);
+    assert_eq!(series("rollout/resampled_groups").len(), STEPS);
+    assert!(
+        series("actor/updates")
+            .iter()
+            .all(|updates| *updates == 4.0)
+    );
+    // A greedy episode with each group: none of them is trained on.
+    let episodes = played(&whole);
+    let greedy = episodes
+        .iter()
+        .filter(|(id, ..)| id.step > 0 && id.member == 4);
+    assert!(greedy.clone().count() >= STEPS * 6);
+    let asked = |(_, calls, _): &&(_, Vec<record::Call>, _)| {
+        calls
+            .iter()
+            .all(|call| call.role != "critic" || call.completion.sampling.temperature == 0.0)
+    };
+    assert!(greedy.clone().all(|episode| asked(&episode)));
+    // The policy moves away by more than the target, so the coefficient rises.
+    let coefficients = series("actor/kl_coef");
+    assert!(
+        coefficients.windows(2).all(|pair| pair[0] != pair[1]),
+        "{coefficients:?}"
+    );
+    // Sampler and policy are one engine: every ratio is 1.
+    assert!(
+        series("rollout_corr/rollout_is_mean")
+            .iter()
+            .all(|mean| *mean == 1.0)
+    );
+    assert!(series("rollout_corr/kl").iter().all(|kl| *kl == 0.0));
+}
+
+#[test]
+fn settings_that_make_no_sense_together_are_refused() {
+    let scratch = TempDir::new().unwrap();
+    let run = scratch.path().join("run");
+    for (settings, says) in [
+        (
+            &["rl.group_size=1"][..],
+            "fewer have nothing to be compared with",
+        ),
+        (
+            &[
+                "rl.group_size=1",
+                "rl.algorithm.advantage=\"remax\"",
+                "rl.algorithm.zero_variance=\"resample\"",
+            ],
+            "a group of one never varies",
+        ),
+        (&["rl.epochs=0"], "must be at least 1"),
+        (&["rl.algorithm.gamma=1.5"], "gamma"),
+        (&["rl.algorithm.covariance={ratio=0.0}"], "covariance.ratio"),
+        (
+            &["rl.algorithm.kl.controller={type=\"adaptive\",target=0.0}"],
+            "kl.controller.target",
+        ),
+        (
+            &["rl.algorithm.rollout_correction={rollout_rs=[{by=\"seq-mean-k3\",threshold=-1.0}]}"],
+            "rollout_correction.threshold",
+        ),
+    ] {
+        let refused = train(scratch.path(), &run, settings).output().unwrap();
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{settings:?}: {}",
+            stderr(&refused)
+        );
+        assert!(
+            stderr(&refused).contains(says),
+            "{settings:?}: {}",
+            stderr(&refused)
+        );
+        assert!(!run.exists());
+    }
+}

@@ -46,12 +46,17 @@ pub(crate) fn run(args: &EvalArgs, screen: Screen) -> Outcome<()> {
         if reader.replay().checkpoint(checkpoint).is_none() {
             continue;
         }
-        let model = load(&reader.checkpoint_path(checkpoint).asked()?)?;
+        let directory = reader.checkpoint_path(checkpoint).asked()?;
+        let critic = instruments.policy(
+            checkpoint,
+            &Chat::load(&directory).asked()?,
+            load(&directory)?,
+        )?;
         let samples = args.samples.unwrap_or(recipe.eval.samples);
         let suite = Played {
             name,
             policy: checkpoint,
-            critic: Arc::new(instruments.policy(checkpoint, &chat, model)?),
+            critic: Arc::new(critic),
             sampling: recipe.critic.sampling(),
             reviser: reviser.clone(),
             tasks: &tasks,

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use engine::{Engine, Initializer, LearnerOptions, Model};
+use engine::{Engine, Initializer, LearnerOptions, Model, ModelConfig};
 use learn::{EngineTrainer, Loss, Trainer};
 use recipe::Resolved;
 use record::{Batch, Datum, Seed};
@@ -20,7 +20,7 @@ use crate::{
         recipe::{Recipe, Role},
         supervise::{critic_rows, reviser_rows},
         tasks::check_task_files,
-        vocabulary::train_vocabulary,
+        vocabulary::Chats,
     },
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &PlanArgs, _screen: Screen) -> Outcome<()> {
         value: recipe,
         hash,
         ..
-    } = recipe::load::<Recipe>(&args.recipe, &args.set).asked()?;
+    } = Recipe::load(&args.recipe, &args.set).asked()?;
     recipe.check().asked()?;
     check_task_files(&recipe)?;
     let plan = Plan::of(&recipe, &args.recipe.display().to_string(), hash)?;
@@ -79,15 +79,17 @@ pub(crate) fn run(args: &PlanArgs, _screen: Screen) -> Outcome<()> {
 
 impl Plan {
     fn of(recipe: &Recipe, path: &str, hash: String) -> Outcome<Self> {
-        let chat = train_vocabulary(recipe)?;
+        let chats = Chats::of(recipe)?;
         let engine = Engine::new(recipe.threads).failed()?;
         let mut phases = vec![tasks_phase(recipe)];
         let mut models = Vec::new();
         let mut speeds = Vec::new();
-        for (name, role) in [("critic", &recipe.critic), ("reviser", &recipe.reviser)] {
-            let config = role
-                .model
-                .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
+        for ((name, role), chat) in recipe
+            .roles()
+            .into_iter()
+            .zip([&chats.critic, &chats.reviser])
+        {
+            let config = config(role, chat)?;
             models.push(ModelPlan {
                 role: name.to_owned(),
                 parameters: config.n_parameters(),
@@ -95,8 +97,8 @@ impl Plan {
             });
         }
         for (index, stage) in recipe.sft.critic.iter().enumerate() {
-            let rows = critic_rows(recipe, &chat, stage, index as u64, TRIAL_ROWS)?;
-            let speed = training_speed(&engine, recipe, &recipe.critic, &chat, &rows)?;
+            let rows = critic_rows(recipe, &chats.critic, stage, index as u64, TRIAL_ROWS)?;
+            let speed = training_speed(&engine, recipe, &recipe.critic, &chats.critic, &rows)?;
             speeds.push(speed);
             let phase = format!("sft/critic/{}", index + 1);
             phases.push(supervised_phase(
@@ -108,8 +110,8 @@ impl Plan {
             ));
         }
         for (index, stage) in recipe.sft.reviser.iter().enumerate() {
-            let rows = reviser_rows(recipe, &chat, stage, index as u64, TRIAL_ROWS)?;
-            let speed = training_speed(&engine, recipe, &recipe.reviser, &chat, &rows)?;
+            let rows = reviser_rows(recipe, &chats.reviser, stage, index as u64, TRIAL_ROWS)?;
+            let speed = training_speed(&engine, recipe, &recipe.reviser, &chats.reviser, &rows)?;
             let phase = format!("sft/reviser/{}", index + 1);
             phases.push(supervised_phase(
                 phase,
@@ -120,10 +122,10 @@ impl Plan {
             ));
         }
         let critic_row = length(&recipe.sft.critic.first().map_or(Ok(Vec::new()), |stage| {
-            critic_rows(recipe, &chat, stage, 0, TRIAL_ROWS)
+            critic_rows(recipe, &chats.critic, stage, 0, TRIAL_ROWS)
         })?);
         let reviser_row = length(&recipe.sft.reviser.first().map_or(Ok(Vec::new()), |stage| {
-            reviser_rows(recipe, &chat, stage, 0, TRIAL_ROWS)
+            reviser_rows(recipe, &chats.reviser, stage, 0, TRIAL_ROWS)
         })?);
         let speed = speeds.first().copied().unwrap_or(20_000.0);
         phases.push(reinforce_phase(recipe, critic_row, reviser_row, speed));
@@ -142,7 +144,7 @@ impl Plan {
             models,
             total_seconds: phases.iter().map(|phase| phase.seconds).sum(),
             phases,
-            memory_mib: recipe.memory_bytes() / (1u64 << 20) as f64,
+            memory_mib: recipe.memory_bytes().asked()? / (1u64 << 20) as f64,
             machine_memory_mib: crate::machine::memory_bytes()
                 .map(|bytes| bytes as f64 / (1u64 << 20) as f64),
         })
@@ -257,6 +259,11 @@ fn length(rows: &[Datum]) -> f64 {
     tokens as f64 / rows.len().max(1) as f64
 }
 
+fn config(role: &Role, chat: &chat::Chat) -> Outcome<ModelConfig> {
+    let vocabulary = chat.tokenizer().vocabulary();
+    role.model.config(vocabulary, chat.stop_tokens()).asked()
+}
+
 /// Tokens a second of training this role's model on these rows, tried for about a second.
 fn training_speed(
     engine: &Engine,
@@ -265,10 +272,7 @@ fn training_speed(
     chat: &chat::Chat,
     rows: &[Datum],
 ) -> Outcome<f64> {
-    let config = role
-        .model
-        .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
-    let model = Model::new(config, Initializer::Normal, Seed(recipe.seed)).asked()?;
+    let model = Model::new(config(role, chat)?, Initializer::Normal, Seed(recipe.seed)).asked()?;
     let mut trainer = EngineTrainer::new(engine, Arc::new(model), None, LearnerOptions::default());
     let batch = Batch {
         data: rows[..8.min(rows.len())].to_vec(),

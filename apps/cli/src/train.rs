@@ -24,7 +24,7 @@ pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
             walk(&recipe, &run, &replay, &instruments, args.json, screen)
         }
         (None, Some(path)) => {
-            let resolved = recipe::load::<Recipe>(path, &args.set).asked()?;
+            let resolved = Recipe::load(path, &args.set).asked()?;
             resolved.value.check().asked()?;
             check_task_files(&resolved.value)?;
             // Before the directory, so that a machine without a sandbox leaves none behind.

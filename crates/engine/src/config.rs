@@ -1,9 +1,11 @@
 //! The architecture of a model, read from and written to Hugging Face `config.json`.
 
+use std::path::Path;
+
 use record::TokenId;
 use serde_json::{Map, Value, json};
 
-use crate::{ModelError, RopeScaling, layout::Layout, positions::RopeSettings};
+use crate::{ModelError, RopeScaling, checkpoint, layout::Layout, positions::RopeSettings};
 
 /// Which published architecture the weights follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,19 @@ impl ModelConfig {
             eos_tokens: Vec::new(),
             pad_token: None,
         }
+    }
+
+    /// Reads `config.json` of a directory in the Hugging Face layout.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`], with the file.
+    pub fn load(directory: &Path) -> Result<Self, ModelError> {
+        let path = directory.join("config.json");
+        let json = checkpoint::read_json(&path)?;
+        Self::from_json(&json).map_err(|error| ModelError::Config {
+            path,
+            source: Box::new(error),
+        })
     }
 
     /// Reads the contents of a `config.json`. Anything that would change the computation and that

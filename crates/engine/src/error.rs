@@ -12,16 +12,22 @@ pub enum ModelError {
         path: PathBuf,
         source: serde_json::Error,
     },
-    #[error("config.json: `{key}` is missing")]
+    /// Of a `config.json`.
+    #[error("{}: {source}", path.display())]
+    Config {
+        path: PathBuf,
+        source: Box<ModelError>,
+    },
+    #[error("`{key}` is missing")]
     MissingKey { key: &'static str },
-    #[error("config.json: `{key}` is {found}, but {expected} was expected")]
+    #[error("`{key}` is {found}, but {expected} was expected")]
     BadValue {
         key: String,
         expected: String,
         found: String,
     },
     #[error(
-        "config.json: {feature} is not supported by this engine; convert the checkpoint or choose another model"
+        "{feature} is not supported by this engine; convert the checkpoint or choose another model"
     )]
     Unsupported { feature: String },
     #[error("{}: not a readable safetensors file (truncated or damaged?): {source}", path.display())]

@@ -83,8 +83,7 @@ impl Model {
 
     /// [`Self::load`] of a directory of the weights proper.
     pub(crate) fn load_dense(directory: &Path) -> Result<Self, ModelError> {
-        let config =
-            ModelConfig::from_json(&checkpoint::read_json(&directory.join("config.json"))?)?;
+        let config = ModelConfig::load(directory)?;
         let layout = Layout::new(&config);
         let weights = checkpoint::read_weights(directory, &layout)?;
         Ok(Self::from_parts(config, layout, weights))

@@ -34,11 +34,30 @@ pub fn load<T>(path: &Path, overrides: &[String]) -> Result<Resolved<T>, RecipeE
 where
     T: DeserializeOwned + Serialize,
 {
+    load_amended(path, overrides, |_| {})
+}
+
+/// [`load`], with `amend` run on the value before it becomes text: for what a recipe says relative to
+/// its own place.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_amended<T>(
+    path: &Path,
+    overrides: &[String],
+    amend: impl FnOnce(&mut T),
+) -> Result<Resolved<T>, RecipeError>
+where
+    T: DeserializeOwned + Serialize,
+{
     let text = std::fs::read_to_string(path).map_err(|source| RecipeError::Unreadable {
         path: path.to_owned(),
         source,
     })?;
-    resolve(&text, &path.display().to_string(), overrides)
+    let origin = path.display().to_string();
+    let mut value = parse(&text, &origin, overrides)?;
+    amend(&mut value);
+    finish(value, &origin)
 }
 
 /// [`load`] for text that is already at hand; `origin` names it in errors.
@@ -50,6 +69,13 @@ pub fn resolve<T>(
 where
     T: DeserializeOwned + Serialize,
 {
+    finish(parse(text, origin, overrides)?, origin)
+}
+
+fn parse<T>(text: &str, origin: &str, overrides: &[String]) -> Result<T, RecipeError>
+where
+    T: DeserializeOwned + Serialize,
+{
     let overrides: Vec<Override> = overrides
         .iter()
         .map(|text| Override::parse(text))
@@ -58,9 +84,7 @@ where
         toml::from_str(text).map_err(|source| RecipeError::in_file(origin, text, &source))?;
     if overrides.is_empty() {
         // Straight from the text, so that errors know their line.
-        let value: T =
-            toml::from_str(text).map_err(|source| RecipeError::in_file(origin, text, &source))?;
-        return finish(value, origin);
+        return toml::from_str(text).map_err(|source| RecipeError::in_file(origin, text, &source));
     }
     for change in &overrides {
         change.apply(&mut table)?;
@@ -70,7 +94,7 @@ where
         source,
     })?;
     match toml::from_str::<T>(&merged) {
-        Ok(value) => finish(value, origin),
+        Ok(value) => Ok(value),
         Err(source) => Err(match toml::from_str::<T>(text) {
             // The file is sound by itself, so an override broke it.
             Ok(_) => RecipeError::in_overrides(&overrides, &source),
@@ -145,6 +169,18 @@ mod tests {
         let first = load("name = \"a\"", &["model.hidden_size=7"]).unwrap();
         let second = load(&first.text, &[]).unwrap();
         assert_eq!((first.text, first.hash), (second.text, second.hash));
+    }
+
+    #[test]
+    fn an_amended_value_is_what_the_text_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.toml");
+        std::fs::write(&path, "name = \"a\"").unwrap();
+        let amended: Resolved<Recipe> =
+            super::load_amended(&path, &[], |recipe: &mut Recipe| recipe.name.push('b')).unwrap();
+        let again = load(&amended.text, &[]).unwrap();
+        assert_eq!(again.value.name, "ab");
+        assert_eq!(again.hash, amended.hash);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use chat::Chat;
 use critique::{CRITIC, Purpose, REVISER, Task};
 use engine::Model;
 use eval::{Evaluated, Suite, evaluate};
@@ -14,7 +13,8 @@ use serde_json::json;
 use train::Stop;
 
 use super::{
-    Instruments, Walk, recipe::Recipe, reinforce::CRITIC_RL, supervise::CRITIC_SFT, tasks::TaskSets,
+    Instruments, Walk, recipe::Recipe, reinforce::CRITIC_RL, supervise::CRITIC_SFT,
+    tasks::TaskSets, vocabulary::Chats,
 };
 use crate::failure::{Classify, Outcome};
 
@@ -85,20 +85,24 @@ impl Walk<'_> {
     pub(super) fn evaluate_before(
         &self,
         sets: &TaskSets,
-        chat: &Chat,
+        chats: &Chats,
         critic: &Arc<Model>,
         reviser: &Arc<Model>,
     ) -> Outcome<()> {
         self.screen
             .headline("Evaluation before reinforcement, on held-out tasks");
         if self.recipe.eval.gates {
-            self.gates(sets, chat, reviser)?;
+            self.gates(sets, chats, reviser)?;
         }
-        let reviser = Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?);
+        let reviser = Arc::new(self.instruments.policy(
+            REVISER,
+            &chats.reviser,
+            reviser.clone(),
+        )?);
         self.suite(&Played {
             name: "no-critique",
             policy: "an empty critique",
-            critic: Arc::new(ScriptedPolicy::always(chat.clone(), "")),
+            critic: Arc::new(ScriptedPolicy::always(chats.critic.clone(), "")),
             sampling: self.recipe.scripted(),
             reviser: reviser.clone(),
             tasks: &sets.eval,
@@ -108,7 +112,10 @@ impl Walk<'_> {
         self.suite(&Played {
             name: "sft",
             policy: CRITIC_SFT,
-            critic: Arc::new(self.instruments.policy(CRITIC_SFT, chat, critic.clone())?),
+            critic: Arc::new(
+                self.instruments
+                    .policy(CRITIC_SFT, &chats.critic, critic.clone())?,
+            ),
             sampling: self.recipe.critic.sampling(),
             reviser,
             tasks: &sets.eval,
@@ -121,7 +128,7 @@ impl Walk<'_> {
     pub(super) fn evaluate_after(
         &self,
         sets: &TaskSets,
-        chat: &Chat,
+        chats: &Chats,
         critic: &Arc<Model>,
         reviser: &Arc<Model>,
     ) -> Outcome<()> {
@@ -130,9 +137,15 @@ impl Walk<'_> {
         self.suite(&Played {
             name: "rl",
             policy: CRITIC_RL,
-            critic: Arc::new(self.instruments.policy(CRITIC_RL, chat, critic.clone())?),
+            critic: Arc::new(
+                self.instruments
+                    .policy(CRITIC_RL, &chats.critic, critic.clone())?,
+            ),
             sampling: self.recipe.critic.sampling(),
-            reviser: Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?),
+            reviser: Arc::new(
+                self.instruments
+                    .policy(REVISER, &chats.reviser, reviser.clone())?,
+            ),
             tasks: &sets.eval,
             samples: self.recipe.eval.samples,
             seed: self.seed(),
@@ -140,7 +153,7 @@ impl Walk<'_> {
     }
 
     /// What the reviser makes of fixed critiques of the wrong programs.
-    fn gates(&self, sets: &TaskSets, chat: &Chat, reviser: &Arc<Model>) -> Outcome<()> {
+    fn gates(&self, sets: &TaskSets, chats: &Chats, reviser: &Arc<Model>) -> Outcome<()> {
         let wrong: Vec<Arc<Task>> = sets
             .eval
             .iter()
@@ -153,7 +166,11 @@ impl Walk<'_> {
             self.run.note("gates/limits", &limits).failed()?;
             self.run.note("gates/about", ABOUT_GATES).failed()?;
         }
-        let reviser = Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?);
+        let reviser = Arc::new(self.instruments.policy(
+            REVISER,
+            &chats.reviser,
+            reviser.clone(),
+        )?);
         for kind in limits.into_keys().chain([MISQUOTED]) {
             let texts: BTreeMap<TaskId, String> = wrong
                 .iter()
@@ -170,7 +187,7 @@ impl Walk<'_> {
             self.suite(&Played {
                 name: &format!("gate/{kind}"),
                 policy: "a fixed critique",
-                critic: Arc::new(ScriptedPolicy::by_task(chat.clone(), texts)),
+                critic: Arc::new(ScriptedPolicy::by_task(chats.critic.clone(), texts)),
                 sampling: self.recipe.scripted(),
                 reviser: reviser.clone(),
                 tasks: &tasks,

@@ -3,6 +3,7 @@
 
 pub(crate) mod evaluate;
 mod instruments;
+pub(crate) mod model_source;
 pub(crate) mod recipe;
 pub(crate) mod reinforce;
 mod roles;
@@ -39,12 +40,12 @@ impl Walk<'_> {
     /// Walks to the end of the recipe.
     pub(crate) fn train(&self) -> Outcome<()> {
         let sets = self.tasks()?;
-        let chat = self.vocabulary()?;
-        let critic = self.supervised_critic(&chat)?;
-        let reviser = self.supervised_reviser(&chat)?;
-        self.evaluate_before(&sets, &chat, &critic, &reviser)?;
-        let trained = self.reinforce(&sets, &chat, &critic, &reviser)?;
-        self.evaluate_after(&sets, &chat, &trained, &reviser)?;
+        let chats = self.vocabulary()?;
+        let critic = self.supervised_critic(&chats.critic)?;
+        let reviser = self.supervised_reviser(&chats.reviser)?;
+        self.evaluate_before(&sets, &chats, &critic, &reviser)?;
+        let trained = self.reinforce(&sets, &chats, &critic, &reviser)?;
+        self.evaluate_after(&sets, &chats, &trained, &reviser)?;
         if !self.replay.finished() {
             self.run.finish().failed()?;
         }

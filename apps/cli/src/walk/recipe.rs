@@ -1,18 +1,20 @@
 //! The recipe of the critique study: every key that `recipes/critique/*.toml` may have.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chat::Chat;
 use critique::{
     RewardConfig,
     tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
-use engine::{Initializer, ModelConfig};
+use engine::ModelConfig;
 use learn::{OptimizerConfig, ZeroVariance};
 use record::{Sampling, Seed};
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
+
+use super::model_source::ModelSource;
 
 /// One run of the critique study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +29,9 @@ pub(crate) struct Recipe {
     #[serde(default = "two")]
     pub(crate) threads: usize,
     pub(crate) tasks: Tasks,
-    pub(crate) tokenizer: Tokenizer,
+    /// Of the roles whose models begin with random weights; the others bring their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokenizer: Option<Tokenizer>,
     pub(crate) critic: Role,
     pub(crate) reviser: Role,
     pub(crate) sft: Sft,
@@ -81,27 +85,7 @@ pub(crate) struct Tokenizer {
 pub(crate) struct Role {
     pub(crate) temperature: f64,
     pub(crate) max_tokens: usize,
-    pub(crate) model: Model,
-}
-
-/// A Qwen2-style decoder from random weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Model {
-    pub(crate) hidden_size: usize,
-    pub(crate) intermediate_size: usize,
-    pub(crate) layers: usize,
-    pub(crate) heads: usize,
-    pub(crate) kv_heads: usize,
-    /// Most tokens of prompt and response together.
-    pub(crate) context: usize,
-    #[serde(default = "rope_theta")]
-    pub(crate) rope_theta: f64,
-    #[serde(default)]
-    pub(crate) initializer: Initializer,
-    /// Standard deviation of random matrices under `initializer = "normal"`.
-    #[serde(default = "initializer_range")]
-    pub(crate) initializer_range: f64,
+    pub(crate) model: ModelSource,
 }
 
 /// Supervised stages, each from the end of the one before.
@@ -164,10 +148,33 @@ impl Default for Sandbox {
     }
 }
 
+/// Longer than any context: what bounds texts that are said whole.
+const LONGEST_CONTEXT: usize = 1 << 20;
+
 impl Recipe {
+    /// Reads the recipe at `path`. Directories of models are taken relative to it.
+    pub(crate) fn load(
+        path: &Path,
+        set: &[String],
+    ) -> Result<recipe::Resolved<Self>, recipe::RecipeError> {
+        let place = path.parent().unwrap_or(Path::new(""));
+        recipe::load_amended(path, set, |recipe: &mut Self| {
+            recipe.critic.model.resolve(place);
+            recipe.reviser.model.resolve(place);
+        })
+    }
+
+    /// The roles by name.
+    pub(crate) fn roles(&self) -> [(&'static str, &Role); 2] {
+        [("critic", &self.critic), ("reviser", &self.reviser)]
+    }
+
     /// How fixed texts are said: whole.
     pub(crate) fn scripted(&self) -> Sampling {
-        Sampling::greedy(self.critic.model.context)
+        Sampling::greedy(match &self.critic.model {
+            ModelSource::Random(model) => model.context,
+            ModelSource::Checkpoint(_) => LONGEST_CONTEXT,
+        })
     }
 
     /// Checks what types cannot say, before anything is done.
@@ -234,32 +241,24 @@ impl Recipe {
             "rl.epochs, rl.mini_batches and rl.max_rounds must be at least 1"
         );
         ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
-        let smallest = 256 + Chat::builtin_special_tokens().len();
-        ensure!(
-            self.tokenizer.vocabulary >= smallest,
-            "tokenizer.vocabulary is {}; the bytes and the special tokens alone are {smallest}",
-            self.tokenizer.vocabulary
-        );
+        if let Some(tokenizer) = &self.tokenizer {
+            let smallest = 256 + Chat::builtin_special_tokens().len();
+            ensure!(
+                tokenizer.vocabulary >= smallest,
+                "tokenizer.vocabulary is {}; the bytes and the special tokens alone are {smallest}",
+                tokenizer.vocabulary
+            );
+        }
         self.check_sizes()?;
         self.check_mixes()?;
         self.check_budgets()?;
-        for (role, settings) in [("critic", &self.critic), ("reviser", &self.reviser)] {
-            let model = &settings.model;
+        for (role, settings) in self.roles() {
+            let config = self.config(role, settings)?;
             ensure!(
-                model.heads >= 1 && model.hidden_size.is_multiple_of(model.heads),
-                "{role}.model: heads = {} do not divide hidden_size = {}",
-                model.heads,
-                model.hidden_size
-            );
-            model
-                .config(self.tokenizer.vocabulary, &[])
-                .check()
-                .map_err(|error| anyhow::anyhow!("{role}.model: {error}"))?;
-            ensure!(
-                settings.max_tokens >= 1 && settings.max_tokens < model.context,
+                settings.max_tokens >= 1 && settings.max_tokens < config.context,
                 "{role}.max_tokens is {}, but the context holds {} tokens, prompt included",
                 settings.max_tokens,
-                model.context
+                config.context
             );
             ensure!(
                 settings.temperature >= 0.0 && settings.temperature.is_finite(),
@@ -268,6 +267,34 @@ impl Recipe {
             );
         }
         Ok(())
+    }
+
+    /// The architecture of a role's model; its vocabulary is the largest that it may get.
+    fn config(&self, role: &str, settings: &Role) -> anyhow::Result<ModelConfig> {
+        use anyhow::{Context, ensure};
+        let vocabulary = match (&settings.model, &self.tokenizer) {
+            (ModelSource::Random(model), tokenizer) => {
+                ensure!(
+                    model.heads >= 1 && model.hidden_size.is_multiple_of(model.heads),
+                    "{role}.model: heads = {} do not divide hidden_size = {}",
+                    model.heads,
+                    model.hidden_size
+                );
+                let tokenizer = tokenizer.as_ref().with_context(|| {
+                    format!(
+                        "`tokenizer` is missing: {role}.model begins with random weights, and its \
+                         vocabulary is trained; add [tokenizer] with `vocabulary`"
+                    )
+                })?;
+                tokenizer.vocabulary
+            }
+            (ModelSource::Checkpoint(_), _) => 0,
+        };
+        let config = settings.model.config(vocabulary, &[]);
+        let config = config.map_err(|error| anyhow::anyhow!("{role}.model: {error}"))?;
+        let checked = config.check();
+        checked.map_err(|error| anyhow::anyhow!("{role}.model: {error}"))?;
+        Ok(config)
     }
 
     /// Sizes that no machine of today holds are refused before anything allocates them.
@@ -282,7 +309,6 @@ impl Recipe {
         );
         let counts = [
             ("threads", self.threads, 1 << 10),
-            ("tokenizer.vocabulary", self.tokenizer.vocabulary, 1 << 20),
             ("tasks.train", self.tasks.train, 1 << 20),
             ("tasks.eval", self.tasks.eval, 1 << 20),
             ("sft.drafts", self.sft.drafts, 1 << 24),
@@ -292,17 +318,25 @@ impl Recipe {
             ("rl.mini_batches", self.rl.mini_batches, 1 << 16),
             ("rl.max_rounds", self.rl.max_rounds, 1 << 10),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
-            ("critic.model.context", self.critic.model.context, 1 << 20),
-            ("reviser.model.context", self.reviser.model.context, 1 << 20),
         ];
-        for (key, value, most) in counts {
+        let vocabulary = self.tokenizer.as_ref();
+        let vocabulary = vocabulary.map(|tokenizer| {
+            let key = "tokenizer.vocabulary".to_owned();
+            (key, tokenizer.vocabulary, 1 << 20)
+        });
+        let contexts = self.roles().into_iter().filter_map(|(role, settings)| {
+            let context = settings.model.random()?.context;
+            Some((format!("{role}.model.context"), context, LONGEST_CONTEXT))
+        });
+        let counts = counts.map(|(key, value, most)| (key.to_owned(), value, most));
+        for (key, value, most) in counts.into_iter().chain(vocabulary).chain(contexts) {
             ensure!(
                 value <= most,
                 "{key} is {value}; at most {most} is possible"
             );
         }
         if let Some(memory) = crate::machine::memory_bytes() {
-            let needed = self.memory_bytes();
+            let needed = self.memory_bytes()?;
             ensure!(
                 needed <= memory as f64,
                 "the models need about {:.1} GiB of memory and this machine has {:.1}; lower \
@@ -316,18 +350,18 @@ impl Recipe {
 
     /// What training takes at its peak, roughly: weights and their packed copy, gradients of four
     /// lanes, two moments, the reference; cached keys and values; the program itself.
-    pub(crate) fn memory_bytes(&self) -> f64 {
+    pub(crate) fn memory_bytes(&self) -> anyhow::Result<f64> {
         const COPIES: f64 = 10.0;
         const PROGRAM: f64 = 200.0 * (1u64 << 20) as f64;
-        let parameters: f64 = [&self.critic.model, &self.reviser.model]
-            .into_iter()
-            .map(|model| {
-                let hidden = model.hidden_size as f64;
-                let layer = hidden * (4.0 * hidden + 3.0 * model.intermediate_size as f64);
-                model.layers as f64 * layer + self.tokenizer.vocabulary as f64 * hidden
-            })
-            .sum();
-        parameters * 4.0 * COPIES + PROGRAM
+        let vocabulary = self.tokenizer.as_ref().map_or(0, |own| own.vocabulary);
+        let mut parameters = 0.0;
+        for (role, settings) in self.roles() {
+            parameters += match &settings.model {
+                ModelSource::Random(model) => model.n_parameters(vocabulary),
+                ModelSource::Checkpoint(_) => self.config(role, settings)?.n_parameters() as f64,
+            };
+        }
+        Ok(parameters * 4.0 * COPIES + PROGRAM)
     }
 
     /// Every mix must have something to draw.
@@ -388,20 +422,6 @@ impl Role {
     }
 }
 
-impl Model {
-    /// The engine's configuration for a vocabulary; `stop` are the ids that end a turn.
-    pub(crate) fn config(&self, vocabulary: usize, stop: &[u32]) -> ModelConfig {
-        let mut config = ModelConfig::qwen2(vocabulary, self.hidden_size, self.layers, self.heads);
-        config.intermediate_size = self.intermediate_size;
-        config.n_kv_heads = self.kv_heads;
-        config.context = self.context;
-        config.rope_theta = self.rope_theta;
-        config.initializer_range = self.initializer_range;
-        config.eos_tokens = stop.to_vec();
-        config
-    }
-}
-
 fn two() -> usize {
     2
 }
@@ -410,12 +430,6 @@ fn yes() -> bool {
 }
 fn share_right() -> f64 {
     0.3
-}
-fn rope_theta() -> f64 {
-    10_000.0
-}
-fn initializer_range() -> f64 {
-    0.02
 }
 fn save_every() -> u64 {
     200

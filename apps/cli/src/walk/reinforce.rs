@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use chat::Chat;
 use critique::{CRITIC, Purpose, REVISER};
 use engine::{LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
 use rollout::{Roles, Runner};
 use train::{Reinforce, StepDone};
 
-use super::{Walk, tasks::TaskSets};
+use super::{Walk, tasks::TaskSets, vocabulary::Chats};
 use crate::failure::{Classify, Outcome};
 
 const PHASE: &str = "rl";
@@ -22,7 +21,7 @@ impl Walk<'_> {
     pub(super) fn reinforce(
         &self,
         sets: &TaskSets,
-        chat: &Chat,
+        chats: &Chats,
         critic: &Arc<Model>,
         reviser: &Arc<Model>,
     ) -> Outcome<Arc<Model>> {
@@ -36,8 +35,14 @@ impl Walk<'_> {
         let options = LearnerOptions::default();
         let reference = Some(critic.clone());
         let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
-        let policy = Arc::new(self.instruments.policy(CRITIC, chat, critic.clone())?);
-        let frozen = Arc::new(self.instruments.policy(REVISER, chat, reviser.clone())?);
+        let policy = Arc::new(
+            self.instruments
+                .policy(CRITIC, &chats.critic, critic.clone())?,
+        );
+        let frozen = Arc::new(
+            self.instruments
+                .policy(REVISER, &chats.reviser, reviser.clone())?,
+        );
         let roles = Roles::default()
             .bind(CRITIC, policy.clone(), self.recipe.critic.sampling())
             .bind(REVISER, frozen, self.recipe.reviser.sampling());
@@ -49,7 +54,7 @@ impl Walk<'_> {
         let reinforce = Reinforce {
             phase: PHASE,
             run: self.run,
-            chat,
+            chat: &chats.critic,
             replay: self.replay,
             study: study.as_ref(),
             runner: &runner,
@@ -78,7 +83,7 @@ impl Walk<'_> {
             self.load_stage(PHASE, &mut trainer)?;
         }
         let model = trainer.publish().failed()?.weights;
-        self.save_model(CRITIC_RL, chat, &model)?;
+        self.save_model(CRITIC_RL, &chats.critic, &model)?;
         Ok(model)
     }
 }

@@ -1,4 +1,4 @@
-//! Phases `sft/critic/…` and `sft/reviser/…`: both roles from random weights.
+//! Phases `sft/critic/…` and `sft/reviser/…`: both roles from what their models begin with.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use critique::{
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
-use engine::{Initializer, LearnerOptions, Model};
+use engine::{LearnerOptions, Model};
 use learn::{EngineTrainer, Trainer};
 use record::{Datum, Message, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
@@ -73,23 +73,13 @@ impl Walk<'_> {
             self.screen.say("  done before");
             return self.load_model(name).map(Arc::new);
         }
-        let config = settings
-            .model
-            .config(chat.tokenizer().vocabulary(), chat.stop_tokens());
-        let mut model = Arc::new(
-            Model::new(
-                config,
-                settings.model.initializer,
-                seed.stream("weights", 0),
-            )
-            .asked()?,
-        );
-        let start = match settings.model.initializer {
-            Initializer::Normal => "from random weights",
-            Initializer::Induction => "from random weights with an induction head laid out in them",
-        };
-        self.screen
-            .say(format!("  {} parameters, {start}", model.n_parameters()));
+        let start = settings.model.open(chat, seed.stream("weights", 0));
+        let mut model = Arc::new(start.asked()?);
+        self.screen.say(format!(
+            "  {} parameters, {}",
+            model.n_parameters(),
+            settings.model.origin()
+        ));
         for (index, stage) in stages.iter().enumerate() {
             let phase = format!("sft/{role}/{}", index + 1);
             let engine = &self.instruments.engine;

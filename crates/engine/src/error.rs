@@ -30,15 +30,32 @@ pub enum ModelError {
         "{feature} is not supported by this engine; convert the checkpoint or choose another model"
     )]
     Unsupported { feature: String },
-    #[error("{}: not a readable safetensors file (truncated or damaged?): {source}", path.display())]
-    Safetensors {
-        path: PathBuf,
-        source: safetensors::SafeTensorError,
-    },
+    #[error("{}: not a readable safetensors file: {reason}", path.display())]
+    Safetensors { path: PathBuf, reason: String },
+    #[error("{}: missing, but {} says that it holds tensors", path.display(), index.display())]
+    MissingShard { path: PathBuf, index: PathBuf },
+    #[error(
+        "{}: weights as pickled Python objects, which are programs, are not read; load the model with transformers and write it with save_pretrained",
+        path.display()
+    )]
+    Pickled { path: PathBuf },
     #[error("{}: tensor `{tensor}` is missing", path.display())]
     MissingTensor { path: PathBuf, tensor: String },
     #[error("{}: tensor `{tensor}` is not part of a model with this config.json", path.display())]
     UnknownTensor { path: PathBuf, tensor: String },
+    #[error("{}: tensor `{tensor}` is in another file of this model already", path.display())]
+    TensorTwice { path: PathBuf, tensor: String },
+    #[error(
+        "{}: tensor `{tensor}` holds {value} at element {index}, which {dtype} has no number for; choose bfloat16 or float32",
+        path.display()
+    )]
+    DoesNotFit {
+        path: PathBuf,
+        tensor: String,
+        index: usize,
+        value: f32,
+        dtype: &'static str,
+    },
     #[error("{}: tensor `{tensor}` has shape {found:?}, but {expected:?} was expected", path.display())]
     WrongShape {
         path: PathBuf,

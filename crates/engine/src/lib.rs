@@ -31,6 +31,7 @@ mod token_loss;
 mod value;
 mod workspace;
 
+pub use checkpoint::{StoredFile, Survey, WeightFiles, WeightType};
 pub use config::{Family, ModelConfig, SlidingWindow};
 pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use init::Initializer;

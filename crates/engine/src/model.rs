@@ -1,14 +1,14 @@
 //! A model: its configuration and its weights.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use record::Seed;
 
 use crate::{
-    Adapter, Initializer, ModelConfig, ModelError,
+    Adapter, Initializer, ModelConfig, ModelError, WeightFiles,
     buffer::Buffer,
     checkpoint, init,
     kernels::{linear::Packed, rope::Rope},
@@ -98,11 +98,27 @@ impl Model {
         if let Some(adapter) = &self.adapter {
             return adapter.save(directory);
         }
+        self.save_as(directory, WeightFiles::default()).map(drop)
+    }
+
+    /// [`Self::save`] of the weights proper, whatever the adapter, in files of another form. Returns the
+    /// files of weights.
+    ///
+    /// # Errors
+    /// [`ModelError::DoesNotFit`] for a weight that the type of numbers cannot hold.
+    pub fn save_as(
+        &self,
+        directory: &Path,
+        files: WeightFiles,
+    ) -> Result<Vec<PathBuf>, ModelError> {
         checkpoint::make_directory(directory)?;
-        let path = directory.join("model.safetensors");
         let base = &*self.base;
-        checkpoint::write_tensors(&path, &base.layout.tensors, &[("", &base.weights)], &[])?;
-        checkpoint::write_json(&directory.join("config.json"), &base.config.to_json())
+        let tensors = &base.layout.tensors;
+        let written = checkpoint::write_weights(directory, tensors, &base.weights, files)?;
+        let mut config = base.config.to_json();
+        config["torch_dtype"] = files.dtype.name().into();
+        checkpoint::write_json(&directory.join("config.json"), &config)?;
+        Ok(written)
     }
 
     pub fn config(&self) -> &ModelConfig {

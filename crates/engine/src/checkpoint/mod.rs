@@ -1,14 +1,23 @@
 //! Safetensors and JSON files: read with every fact checked, written whole or not at all.
 
+mod damage;
+mod file;
+mod survey;
+mod write;
+
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{self, File},
-    io::{self, Write},
-    path::Path,
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
 };
 
-use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::Value;
+
+use file::WeightFile;
+pub use survey::{StoredFile, Survey};
+pub use write::{WeightFiles, WeightType};
+pub(crate) use write::{write_json, write_tensors, write_weights};
 
 use crate::{
     ModelError,
@@ -16,13 +25,17 @@ use crate::{
     layout::{Layout, Tensor},
 };
 
+/// The weights in one file, or the shards in several and where each tensor is.
+const WHOLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
 pub(crate) fn make_directory(path: &Path) -> Result<(), ModelError> {
     fs::create_dir_all(path).map_err(|source| io_error(path, source))
 }
 
 /// Whether a directory holds a model, and not only words about one.
 pub(crate) fn has_weights(directory: &Path) -> bool {
-    let files = ["model.safetensors", "model.safetensors.index.json"];
+    let files = [WHOLE, INDEX];
     directory.join("config.json").is_file()
         && files.iter().any(|file| directory.join(file).is_file())
 }
@@ -35,53 +48,102 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
     })
 }
 
-pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), ModelError> {
-    write_whole(path, format!("{value:#}\n").as_bytes())
-}
-
 /// Reads every tensor of the layout from `model.safetensors`, or from the shards of an index; they must
 /// hold no other tensor.
 pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, ModelError> {
-    let whole = directory.join("model.safetensors");
-    let index = directory.join("model.safetensors.index.json");
-    if whole.exists() || !index.exists() {
-        // A tied model may carry its output projection a second time.
-        let second = layout.is_tied().then_some("lm_head.weight");
-        let (mut buffers, _) = read_tensors(&whole, &layout.tensors, &[""], second)?;
-        return Ok(buffers.swap_remove(0));
-    }
-    let places = shards(&index)?;
-    let files: BTreeSet<&str> = places.values().map(String::as_str).collect();
     let mut buffer = Buffer::zeroed(layout.len);
-    let mut read = BTreeSet::new();
-    for file in files {
-        let path = directory.join(file);
-        let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
-        let shard = SafeTensors::deserialize(&bytes).map_err(|source| damaged(&path, source))?;
-        for (name, view) in shard.tensors() {
-            let Some(tensor) = layout.tensors.iter().find(|tensor| tensor.name == name) else {
-                if name == "lm_head.weight" && layout.is_tied() {
-                    continue;
-                }
-                return Err(ModelError::UnknownTensor { path, tensor: name });
-            };
-            read_tensor(&path, &name, &view, tensor, &mut buffer)?;
-            read.insert(name);
-        }
-    }
-    match layout
+    let files = weight_files(directory)?;
+    // A tied model may carry its output projection a second time.
+    let second = layout.is_tied().then_some("lm_head.weight");
+    let mut unread: BTreeMap<&str, &Tensor> = layout
         .tensors
         .iter()
-        .find(|tensor| !read.contains(&tensor.name))
-    {
+        .map(|tensor| (tensor.name.as_str(), tensor))
+        .collect();
+    for path in &files.paths {
+        let file = WeightFile::open(path)?;
+        for (name, view) in sorted(&file.tensors()?) {
+            match unread.remove(name) {
+                Some(tensor) => read_tensor(path, name, &view, tensor, &mut buffer)?,
+                None if Some(name) == second => {}
+                None => return Err(files.unexpected(path, name, layout)),
+            }
+        }
+    }
+    match unread.keys().next() {
         None => Ok(buffer),
-        Some(tensor) => Err(ModelError::MissingTensor {
-            path: places
-                .get(&tensor.name)
-                .map_or(index, |file| directory.join(file)),
-            tensor: tensor.name.clone(),
+        Some(name) => Err(files.missing(name)),
+    }
+}
+
+/// The files that hold the weights of a directory.
+pub(crate) struct Files {
+    /// In the order of their names.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Present where there is an index: its path, and the file of each tensor.
+    index: Option<(PathBuf, BTreeMap<String, String>)>,
+}
+
+/// # Errors
+/// None there, an index that does not parse, or one that names a file that is not there.
+pub(crate) fn weight_files(directory: &Path) -> Result<Files, ModelError> {
+    let whole = directory.join(WHOLE);
+    let index = directory.join(INDEX);
+    if whole.exists() || !index.exists() {
+        let pickled = directory.join("pytorch_model.bin");
+        if !whole.exists() && pickled.exists() {
+            return Err(ModelError::Pickled { path: pickled });
+        }
+        return Ok(Files {
+            paths: vec![whole],
+            index: None,
+        });
+    }
+    let places = shards(&index)?;
+    let names: BTreeSet<&String> = places.values().collect();
+    let paths: Vec<PathBuf> = names.into_iter().map(|name| directory.join(name)).collect();
+    match paths.iter().find(|path| !path.exists()) {
+        Some(path) => Err(ModelError::MissingShard {
+            path: path.clone(),
+            index,
+        }),
+        None => Ok(Files {
+            paths,
+            index: Some((index, places)),
         }),
     }
+}
+
+impl Files {
+    /// Where `tensor` was to be found.
+    fn missing(&self, tensor: &str) -> ModelError {
+        let whole = || self.paths.first().cloned().unwrap_or_default();
+        let path = match &self.index {
+            None => whole(),
+            Some((index, places)) => match places.get(tensor) {
+                Some(file) => index.with_file_name(file),
+                None => index.clone(),
+            },
+        };
+        let tensor = tensor.to_owned();
+        ModelError::MissingTensor { path, tensor }
+    }
+
+    /// A tensor that nobody asked for, or asked for once.
+    fn unexpected(&self, path: &Path, name: &str, layout: &Layout) -> ModelError {
+        let (path, tensor) = (path.to_owned(), name.to_owned());
+        if layout.tensors.iter().any(|tensor| tensor.name == name) {
+            return ModelError::TensorTwice { path, tensor };
+        }
+        ModelError::UnknownTensor { path, tensor }
+    }
+}
+
+/// The tensors of a file in the order of their names.
+fn sorted<'a>(file: &'a SafeTensors<'a>) -> Vec<(&'a str, TensorView<'a>)> {
+    let mut tensors: Vec<(&str, TensorView)> = file.iter().collect();
+    tensors.sort_unstable_by_key(|(name, _)| *name);
+    tensors
 }
 
 /// The file of each tensor, as an index says. Files lie beside the index.
@@ -110,9 +172,9 @@ fn bad_index(index: &Path, key: &str, found: &Value) -> ModelError {
 
 /// The names of the tensors in a file.
 pub(crate) fn tensor_names(path: &Path) -> Result<BTreeSet<String>, ModelError> {
-    let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|source| damaged(path, source))?;
-    Ok(file.names().into_iter().map(ToString::to_string).collect())
+    let file = WeightFile::open(path)?;
+    let names = file.tensors()?;
+    Ok(names.names().into_iter().map(ToString::to_string).collect())
 }
 
 /// Reads one flat buffer per prefix: tensor `T` is stored as prefix + `T`. The file may also hold
@@ -122,12 +184,10 @@ pub(crate) fn read_tensors(
     tensors: &[Tensor],
     prefixes: &[&str],
     ignored: Option<&str>,
-) -> Result<(Vec<Buffer>, HashMap<String, String>), ModelError> {
-    let damaged = |source| damaged(path, source);
-    let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
-    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
-    let mut unread: Vec<&str> = file.names().into_iter().map(AsRef::as_ref).collect();
+) -> Result<(Vec<Buffer>, BTreeMap<String, String>), ModelError> {
+    let mapped = WeightFile::open(path)?;
+    let file = mapped.tensors()?;
+    let mut unread: Vec<&str> = file.names();
     let mut buffers = Vec::new();
     for prefix in prefixes {
         let mut buffer = Buffer::zeroed(tensors.last().map_or(0, |last| last.range.end));
@@ -153,7 +213,7 @@ pub(crate) fn read_tensors(
             tensor,
         });
     }
-    Ok((buffers, header.metadata().clone().unwrap_or_default()))
+    Ok((buffers, mapped.metadata().into_iter().collect()))
 }
 
 /// Reads `view`, stored as `name`, to where `tensor` lies in `buffer`.
@@ -172,7 +232,16 @@ fn read_tensor(
             found: view.shape().to_vec(),
         });
     }
-    let values = &mut buffer[tensor.range.clone()];
+    read_values(path, name, view, &mut buffer[tensor.range.clone()])
+}
+
+/// Widens the numbers of `view` into `values`, which has room for them.
+fn read_values(
+    path: &Path,
+    name: &str,
+    view: &TensorView,
+    values: &mut [f32],
+) -> Result<(), ModelError> {
     match view.dtype() {
         Dtype::F32 => {
             for (value, bytes) in values.iter_mut().zip(view.data().as_chunks::<4>().0) {
@@ -205,54 +274,6 @@ fn read_tensor(
             index,
             value: values[index],
         }),
-    }
-}
-
-/// Writes flat buffers, each under its prefix, and metadata beside `format = pt`.
-pub(crate) fn write_tensors(
-    path: &Path,
-    tensors: &[Tensor],
-    buffers: &[(&str, &[f32])],
-    metadata: &[(&str, String)],
-) -> Result<(), ModelError> {
-    let damaged = |source| ModelError::Safetensors {
-        path: path.to_owned(),
-        source,
-    };
-    let mut views = Vec::new();
-    for (prefix, flat) in buffers {
-        for tensor in tensors {
-            let bytes = bytemuck::cast_slice(&flat[tensor.range.clone()]);
-            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(damaged)?;
-            views.push((format!("{prefix}{}", tensor.name), view));
-        }
-    }
-    let own = metadata
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), value.clone()));
-    let metadata = own
-        .chain([("format".to_owned(), "pt".to_owned())])
-        .collect();
-    let bytes = safetensors::serialize(views, Some(metadata)).map_err(damaged)?;
-    write_whole(path, &bytes)
-}
-
-/// Writes beside the target, syncs, then renames over it.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ModelError> {
-    let temporary = path.with_added_extension("partial");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|source| io_error(path, source))
-}
-
-fn damaged(path: &Path, source: SafeTensorError) -> ModelError {
-    ModelError::Safetensors {
-        path: path.to_owned(),
-        source,
     }
 }
 

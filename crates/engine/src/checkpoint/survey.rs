@@ -1,0 +1,114 @@
+//! What lies in a model directory, and everything that is wrong with it, without the model in memory.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use safetensors::tensor::TensorView;
+
+use super::{Files, WeightFile, read_values, sorted, weight_files};
+use crate::{
+    ModelConfig, ModelError,
+    layout::{Layout, Tensor},
+};
+
+/// The weights of a directory in the Hugging Face layout as they are stored.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Absent when `config.json` cannot be used.
+    pub config: Option<ModelConfig>,
+    pub files: Vec<StoredFile>,
+    /// All that keeps the model from being loaded; none when it can be.
+    pub problems: Vec<ModelError>,
+}
+
+/// One file of weights.
+#[derive(Debug)]
+pub struct StoredFile {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub tensors: usize,
+    /// Numbers of each dtype, under its name in the file.
+    pub numbers: BTreeMap<String, u64>,
+}
+
+impl Survey {
+    /// Reads every byte of the weights once, one tensor at a time.
+    pub fn of(directory: &Path) -> Self {
+        let mut survey = Self::default();
+        match ModelConfig::load(directory) {
+            Ok(config) => survey.config = Some(config),
+            Err(error) => survey.problems.push(error),
+        }
+        match weight_files(directory) {
+            Ok(files) => survey.read(&files),
+            Err(error) => survey.problems.push(error),
+        }
+        survey
+    }
+
+    fn read(&mut self, files: &Files) {
+        let layout = self.config.as_ref().map(Layout::new);
+        let mut found = BTreeSet::new();
+        for path in &files.paths {
+            if let Err(error) = self.read_file(files, path, layout.as_ref(), &mut found) {
+                self.problems.push(error);
+            }
+        }
+        // What a file that cannot be read would have held is not called missing.
+        let all_read = self.files.len() == files.paths.len();
+        for tensor in layout.iter().flat_map(|layout| &layout.tensors) {
+            if all_read && !found.contains(&tensor.name) {
+                self.problems.push(files.missing(&tensor.name));
+            }
+        }
+    }
+
+    fn read_file(
+        &mut self,
+        files: &Files,
+        path: &Path,
+        layout: Option<&Layout>,
+        found: &mut BTreeSet<String>,
+    ) -> Result<(), ModelError> {
+        let file = WeightFile::open(path)?;
+        let tensors = file.tensors()?;
+        let mut numbers = BTreeMap::new();
+        for (name, view) in sorted(&tensors) {
+            let dtype = format!("{:?}", view.dtype());
+            *numbers.entry(dtype).or_insert(0) += count(view.shape());
+            let known = |tensor: &&Tensor| tensor.name == name;
+            let Some(layout) = layout else { continue };
+            let problem = match layout.tensors.iter().find(known) {
+                Some(tensor) if found.insert(name.to_owned()) => check(path, name, &view, tensor),
+                None if name == "lm_head.weight" && layout.is_tied() => Ok(()),
+                _ => Err(files.unexpected(path, name, layout)),
+            };
+            self.problems.extend(problem.err());
+        }
+        self.files.push(StoredFile {
+            path: path.to_owned(),
+            bytes: file.len() as u64,
+            tensors: tensors.len(),
+            numbers,
+        });
+        Ok(())
+    }
+}
+
+fn count(shape: &[usize]) -> u64 {
+    shape.iter().map(|size| *size as u64).product()
+}
+
+fn check(path: &Path, name: &str, view: &TensorView, tensor: &Tensor) -> Result<(), ModelError> {
+    if view.shape() != tensor.shape {
+        return Err(ModelError::WrongShape {
+            path: path.to_owned(),
+            tensor: name.to_owned(),
+            expected: tensor.shape.clone(),
+            found: view.shape().to_vec(),
+        });
+    }
+    read_values(path, name, view, &mut vec![0.0; tensor.range.len()])
+}

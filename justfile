@@ -24,3 +24,7 @@ ci:
 bench:
     cargo bench -p engine
     cargo bench -p judge
+
+# GRPO end to end beside TRL; PYTHON has benches/peers/requirements.txt.
+peers PYTHON *ARGS:
+    taskset -c 0-1 cargo bench -p train --bench grpo -- --python {{PYTHON}} {{ARGS}}

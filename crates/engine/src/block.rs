@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    Model,
+    Dtype, Model,
     batch::{Pack, PackedRow},
     buffer::Buffer,
     kernels::{
@@ -67,6 +67,18 @@ pub(crate) struct BackwardLayer {
     pub(crate) output: Packed,
     pub(crate) gate_up: Packed,
     pub(crate) down: Packed,
+}
+
+impl BackwardLayer {
+    pub(crate) fn of(dtype: Dtype) -> Self {
+        let packed = || Packed::of(dtype);
+        Self {
+            qkv: packed(),
+            output: packed(),
+            gate_up: packed(),
+            down: packed(),
+        }
+    }
 }
 
 impl Layer<'_> {

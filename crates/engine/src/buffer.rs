@@ -45,6 +45,14 @@ impl Buffer {
     }
 }
 
+impl From<&[f32]> for Buffer {
+    fn from(values: &[f32]) -> Self {
+        let mut buffer = Self::default();
+        buffer.sized(values.len()).copy_from_slice(values);
+        buffer
+    }
+}
+
 impl std::ops::Deref for Buffer {
     type Target = [f32];
     fn deref(&self) -> &[f32] {

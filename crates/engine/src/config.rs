@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use record::TokenId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{ModelError, RopeScaling, checkpoint, layout::Layout, positions::RopeSettings};
@@ -18,6 +19,17 @@ pub enum Family {
     Llama,
     /// `MistralForCausalLM`: as Llama; all layers may have a sliding window.
     Mistral,
+}
+
+/// What weights are stored as and products take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dtype {
+    #[default]
+    F32,
+    /// Weights are bf16 numbers, and so are both operands of their products; sums, norms, attention and
+    /// the residual stream are f32. A learner keeps the f32 weights that it trains beside them.
+    Bf16,
 }
 
 /// A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
@@ -47,6 +59,7 @@ pub struct ModelConfig {
     pub bos_token: Option<TokenId>,
     pub eos_tokens: Vec<TokenId>,
     pub pad_token: Option<TokenId>,
+    pub dtype: Dtype,
 }
 
 /// Attention to the most recent tokens alone (Beltagy et al., 2020, arXiv 2004.05150).
@@ -81,6 +94,7 @@ impl ModelConfig {
             bos_token: None,
             eos_tokens: Vec::new(),
             pad_token: None,
+            dtype: Dtype::F32,
         }
     }
 
@@ -139,6 +153,7 @@ impl ModelConfig {
             bos_token: token_ids(object, "bos_token_id")?.first().copied(),
             eos_tokens: token_ids(object, "eos_token_id")?,
             pad_token: token_ids(object, "pad_token_id")?.first().copied(),
+            dtype: compute_dtype(object)?,
         };
         config.check()?;
         Ok(config)
@@ -180,6 +195,11 @@ impl ModelConfig {
             "eos_token_id": eos,
             "pad_token_id": self.pad_token,
         });
+        if self.dtype == Dtype::Bf16 {
+            for key in ["torch_dtype", "compute_dtype"] {
+                json[key] = json!("bfloat16");
+            }
+        }
         if self.rope_scaling != RopeScaling::None {
             json["rope_scaling"] = self.rope_scaling.to_json();
         }
@@ -288,6 +308,18 @@ impl ModelConfig {
     }
 }
 
+/// What the model computes with is a key of its own: the `dtype` of a checkpoint says how it is stored, and
+/// is widened.
+fn compute_dtype(object: &Map<String, Value>) -> Result<Dtype, ModelError> {
+    let value = object.get("compute_dtype").unwrap_or(&Value::Null);
+    match value.as_str() {
+        None if value.is_null() => Ok(Dtype::F32),
+        Some("bfloat16") => Ok(Dtype::Bf16),
+        Some("float32") => Ok(Dtype::F32),
+        _ => Err(bad("compute_dtype", "`float32` or `bfloat16`", value)),
+    }
+}
+
 /// Keys that change the computation and the values under which they do not.
 const FEATURES: [(&str, &[&str]); 11] = [
     ("hidden_act", &["\"silu\""]),
@@ -304,7 +336,7 @@ const FEATURES: [(&str, &[&str]); 11] = [
 ];
 
 /// Keys read elsewhere in this file, or without influence on what the model computes.
-const HARMLESS: [&str; 77] = [
+const HARMLESS: [&str; 78] = [
     "_attn_implementation_autoset",
     "_commit_hash",
     "_name_or_path",
@@ -314,6 +346,7 @@ const HARMLESS: [&str; 77] = [
     "begin_suppress_tokens",
     "bos_token_id",
     "chunk_size_feed_forward",
+    "compute_dtype",
     "cross_attention_hidden_size",
     "decoder_start_token_id",
     "diversity_penalty",

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use record::Seed;
 
 use crate::{
-    Adapter, Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
+    Adapter, Dtype, Engine, Model, ModelError, RowError, RowScores, TokenLoss, TrainRow,
     batch::{Family, check_rows, lanes, micro_batches},
     block::Gradients,
     buffer::Buffer,
@@ -125,6 +125,8 @@ pub struct Learner {
     backward: Arc<BackwardWeights>,
     lanes: Vec<Buffer>,
     moments: Moments,
+    /// Of a bf16 model: its weights before they were rounded.
+    master: Option<Buffer>,
     step: u64,
 }
 
@@ -133,6 +135,16 @@ struct Moments {
     first: Buffer,
     second: Buffer,
 }
+
+/// What an optimizer keeps besides the model.
+struct OptimizerState {
+    moments: Moments,
+    master: Option<Buffer>,
+    step: u64,
+}
+
+/// Names in the file of an optimizer: prefixes of those of the weights. The last is for bf16 models.
+const PREFIXES: [&str; 3] = ["first_moment.", "second_moment.", "master."];
 
 /// Parameters that one task reduces and updates; also the grain of the gradient norm.
 const CHUNK: usize = 1 << 14;
@@ -144,16 +156,25 @@ impl Learner {
             first: Buffer::zeroed(len),
             second: Buffer::zeroed(len),
         };
-        Self::with_moments(engine, model, options, moments, 0)
+        let state = OptimizerState {
+            moments,
+            master: has_master(&model).then(|| Buffer::from(model.weights())),
+            step: 0,
+        };
+        Self::with_state(engine, model, options, state)
     }
 
-    fn with_moments(
+    fn with_state(
         engine: &Engine,
         model: Arc<Model>,
         options: LearnerOptions,
-        moments: Moments,
-        step: u64,
+        state: OptimizerState,
     ) -> Self {
+        let OptimizerState {
+            moments,
+            master,
+            step,
+        } = state;
         let lanes = (0..options.lanes.max(1))
             .map(|_| Buffer::zeroed(trained_len(&model)))
             .collect();
@@ -171,6 +192,7 @@ impl Learner {
             backward,
             lanes,
             moments,
+            master,
             step,
         }
     }
@@ -312,13 +334,15 @@ impl Learner {
     /// `optimizer.safetensors` into `directory`. Accumulated gradients are not kept: save after a step.
     pub fn save(&self, directory: &Path) -> Result<(), ModelError> {
         self.model.save(directory)?;
+        let mut buffers = vec![
+            (PREFIXES[0], &*self.moments.first),
+            (PREFIXES[1], &*self.moments.second),
+        ];
+        buffers.extend(self.master.as_deref().map(|master| (PREFIXES[2], master)));
         checkpoint::write_tensors(
             &directory.join("optimizer.safetensors"),
             trained(&self.model),
-            &[
-                ("first_moment.", &self.moments.first),
-                ("second_moment.", &self.moments.second),
-            ],
+            &buffers,
             &[("step", self.step.to_string())],
         )
     }
@@ -353,25 +377,22 @@ impl Learner {
         options: LearnerOptions,
     ) -> Result<Self, ModelError> {
         let path = directory.join("optimizer.safetensors");
-        let prefixes = ["first_moment.", "second_moment."];
-        let (mut moments, metadata) =
-            checkpoint::read_tensors(&path, trained(&model), &prefixes, None)?;
+        let prefixes = &PREFIXES[..if has_master(&model) { 3 } else { 2 }];
+        let (buffers, metadata) = checkpoint::read_tensors(&path, trained(&model), prefixes, None)?;
         let step = metadata.get("step").and_then(|step| step.parse().ok());
         let Some(step) = step else {
             return Err(ModelError::BadMetadata { path, key: "step" });
         };
-        let (second, first) = (moments.pop(), moments.pop());
-        let moments = Moments {
-            first: first.unwrap_or_default(),
-            second: second.unwrap_or_default(),
-        };
-        Ok(Self::with_moments(
-            engine,
-            Arc::new(model),
-            options,
-            moments,
+        let mut buffers = buffers.into_iter();
+        let state = OptimizerState {
+            moments: Moments {
+                first: buffers.next().unwrap_or_default(),
+                second: buffers.next().unwrap_or_default(),
+            },
+            master: buffers.next(),
             step,
-        ))
+        };
+        Ok(Self::with_state(engine, Arc::new(model), options, state))
     }
 
     /// Adds all lanes into the first, clears the others and returns the norm of the sum.
@@ -424,7 +445,8 @@ impl Learner {
             return;
         }
         let layout = Arc::clone(model.layout());
-        model.update_weights(|weights| {
+        let master = &mut self.master;
+        let mut apply = |weights: &mut [f32]| {
             let tensors = &layout.tensors;
             update_all(
                 engine,
@@ -434,6 +456,13 @@ impl Learner {
                 gradients,
                 moments,
             );
+        };
+        model.update_weights(|weights| match master {
+            None => apply(weights),
+            Some(master) => {
+                apply(master);
+                weights.copy_from_slice(master);
+            }
         });
         Arc::make_mut(&mut self.backward).repack(model);
     }
@@ -480,6 +509,11 @@ fn trained(model: &Model) -> &[Tensor] {
         Some(adapter) => &adapter.layout().tensors,
         None => &model.layout().tensors,
     }
+}
+
+/// Whether the weights that are trained are not those that the model computes with.
+fn has_master(model: &Model) -> bool {
+    model.adapter().is_none() && model.config().dtype == Dtype::Bf16
 }
 
 fn trained_len(model: &Model) -> usize {

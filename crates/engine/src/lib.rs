@@ -32,7 +32,7 @@ mod value;
 mod workspace;
 
 pub use checkpoint::{StoredFile, Survey, WeightFiles, WeightType};
-pub use config::{Family, ModelConfig, SlidingWindow};
+pub use config::{Dtype, Family, ModelConfig, SlidingWindow};
 pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use init::Initializer;
 pub use learner::{AdamW, BatchReport, Learner, LearnerOptions, StepReport};

@@ -8,10 +8,10 @@ use std::{
 use record::Seed;
 
 use crate::{
-    Adapter, Initializer, ModelConfig, ModelError, WeightFiles,
+    Adapter, Dtype, Initializer, ModelConfig, ModelError, WeightFiles, WeightType,
     buffer::Buffer,
     checkpoint, init,
-    kernels::{linear::Packed, rope::Rope},
+    kernels::{bf16, linear::Packed, rope::Rope},
     layout::{Layout, Tensor},
     lora,
     pass::BackwardWeights,
@@ -51,6 +51,18 @@ pub(crate) struct PackedLayer {
     pub(crate) output: Packed,
     pub(crate) gate_up: Packed,
     pub(crate) down: Packed,
+}
+
+impl PackedLayer {
+    fn of(dtype: Dtype) -> Self {
+        let packed = || Packed::of(dtype);
+        Self {
+            qkv: packed(),
+            output: packed(),
+            gate_up: packed(),
+            down: packed(),
+        }
+    }
 }
 
 impl Model {
@@ -98,7 +110,14 @@ impl Model {
         if let Some(adapter) = &self.adapter {
             return adapter.save(directory);
         }
-        self.save_as(directory, WeightFiles::default()).map(drop)
+        let files = WeightFiles {
+            dtype: match self.config().dtype {
+                Dtype::F32 => WeightType::F32,
+                Dtype::Bf16 => WeightType::Bf16,
+            },
+            ..WeightFiles::default()
+        };
+        self.save_as(directory, files).map(drop)
     }
 
     /// [`Self::save`] of the weights proper, whatever the adapter, in files of another form. Returns the
@@ -133,6 +152,17 @@ impl Model {
     /// Every tensor under its Hugging Face name, with its shape, row-major; without an adapter's.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
         named(&self.base.layout.tensors, &self.base.weights)
+    }
+
+    /// The same weights, rounded if need be, computing with another type; without an adapter.
+    pub fn with_dtype(&self, dtype: Dtype) -> Self {
+        let base = &*self.base;
+        let config = ModelConfig {
+            dtype,
+            ..base.config.clone()
+        };
+        let layout = Layout::new(&config);
+        Self::from_parts(config, layout, base.weights.clone())
     }
 
     /// The adapter that is turned on.
@@ -188,15 +218,15 @@ impl Model {
     }
 
     pub(crate) fn from_parts(config: ModelConfig, layout: Layout, weights: Buffer) -> Self {
-        let layers = vec![PackedLayer::default(); config.n_layers];
-        let rope = config.rope();
+        let layers = vec![PackedLayer::of(config.dtype); config.n_layers];
+        let (rope, head) = (config.rope(), Packed::of(config.dtype));
         let mut base = Base {
             rotation: (rope.frequencies(), rope.amplitude()),
             config,
             layout: Arc::new(layout),
             weights,
             layers,
-            head: Packed::default(),
+            head,
             digest: OnceLock::new(),
             backward: OnceLock::new(),
         };
@@ -215,7 +245,7 @@ impl Model {
         &self.base.weights
     }
 
-    /// Has `update` change the weights, copied first if another model shares them.
+    /// Has `update` change the weights, which are then rounded to the type of the model; copied first if another model shares them.
     pub(crate) fn update_weights(&mut self, update: impl FnOnce(&mut [f32])) {
         let base = Arc::make_mut(&mut self.base);
         update(&mut base.weights);
@@ -247,8 +277,11 @@ impl Model {
 }
 
 impl Base {
-    /// Brings the packed matrices in line with the weights.
+    /// Rounds the weights to the type of the model and brings the packed matrices in line with them.
     fn repack(&mut self) {
+        if self.config.dtype == Dtype::Bf16 {
+            bf16::round(&mut self.weights);
+        }
         let (config, weights) = (&self.config, &self.weights);
         let hidden = config.hidden_size;
         for (packed, layer) in self.layers.iter_mut().zip(&self.layout.layers) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use record::Seed;
 
 use crate::{
-    Model, RowScores, TokenLoss,
+    Dtype, Model, RowScores, TokenLoss,
     batch::{Pack, PackedRow},
     block::{self, BackwardLayer, Gradients, Layer},
     kernels::{
@@ -61,8 +61,12 @@ impl BackwardWeights {
     pub(crate) fn repack(&mut self, model: &Model) {
         let (config, weights, layout) = (model.config(), model.weights(), model.layout());
         let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
+        let dtype = config.dtype;
         self.layers
-            .resize_with(config.n_layers, BackwardLayer::default);
+            .resize_with(config.n_layers, || BackwardLayer::of(dtype));
+        if self.head.dtype() != dtype {
+            self.head = Packed::of(dtype);
+        }
         for (packed, layer) in self.layers.iter_mut().zip(&layout.layers) {
             packed
                 .qkv
@@ -99,6 +103,11 @@ pub(crate) fn run(
         .as_ref()
         .and_then(|training| training.dropout(model, &workspace.pack));
     let dropout = dropout.as_ref();
+    // Adapters are f32 whatever they lie over.
+    workspace.scratch.gradient.dtype = match model.adapter() {
+        None => model.config().dtype,
+        Some(_) => Dtype::F32,
+    };
     trunk(model, workspace, training.is_some(), dropout, |_, _| {});
     match training {
         None => score_rows(model, workspace, None),

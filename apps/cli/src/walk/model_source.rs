@@ -6,7 +6,7 @@ use std::{
 };
 
 use chat::Chat;
-use engine::{Initializer, ModelConfig, ModelError};
+use engine::{Dtype, Initializer, ModelConfig, ModelError};
 use record::Seed;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -40,6 +40,9 @@ pub(crate) struct RandomModel {
     /// Standard deviation of random matrices under `initializer = "normal"`.
     #[serde(default = "initializer_range")]
     pub(crate) initializer_range: f64,
+    /// What products are computed in; a checkpoint is stored in it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) dtype: Dtype,
 }
 
 /// What stands before the directory of a checkpoint.
@@ -108,6 +111,7 @@ impl RandomModel {
         config.rope_theta = self.rope_theta;
         config.initializer_range = self.initializer_range;
         config.eos_tokens = stop.to_vec();
+        config.dtype = self.dtype;
         config
     }
 
@@ -161,6 +165,10 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
+/// Left out of the resolved recipe, so that recipes without it keep their hash.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 fn rope_theta() -> f64 {
     10_000.0
 }

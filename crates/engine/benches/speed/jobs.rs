@@ -6,8 +6,8 @@ use std::{
 };
 
 use engine::{
-    AdamW, Engine, Learner, LearnerOptions, Model, RowScores, SampleRequest, Sampler,
-    SamplerOptions, TokenLoss, TrainRow,
+    AdamW, Dtype, Engine, Learner, LearnerOptions, Model, ModelConfig, RowScores, SampleRequest,
+    Sampler, SamplerOptions, TokenLoss, TrainRow,
 };
 use record::{Sampling, Seed, WeightVersion};
 
@@ -16,13 +16,17 @@ use crate::{
     shapes::{Job, PROMPT, RESPONSE, ROW_TOKENS, Task},
 };
 
-/// Whether the engine can be asked for 16-bit products.
-pub(crate) const HAS_BF16: bool = false;
-
 /// Repeats a job; gives tokens and seconds.
-pub(crate) fn repeat(_candidate: &str, job: &Job, threads: usize) -> Repeat {
+pub(crate) fn repeat(candidate: &str, job: &Job, threads: usize) -> Repeat {
     let engine = Engine::new(threads).unwrap();
-    let config = job.size.config().model();
+    let dtype = match candidate {
+        "etude-bf16" => Dtype::Bf16,
+        _ => Dtype::F32,
+    };
+    let config = ModelConfig {
+        dtype,
+        ..job.size.config().model()
+    };
     let vocab = config.vocab_size as u32;
     let model = Arc::new(Model::random(config, Seed(1)).unwrap());
     let rows = tokens(job.size.rows(), ROW_TOKENS, vocab);

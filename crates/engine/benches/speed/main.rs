@@ -42,7 +42,7 @@ fn main() {
             "--threads" => options.threads = value().parse().unwrap(),
             "--rounds" => options.rounds = value().parse().unwrap(),
             "--serve" => serve = Some((value(), value())),
-            "--bench" => {}
+            "--bench" | "--" => {}
             name => options.names.push(name.to_owned()),
         }
     }
@@ -184,7 +184,6 @@ fn compare_job(job: &Job, options: &Options) {
     }
     let mut candidates: Vec<Candidate> = names
         .into_iter()
-        .filter(|name| *name != "etude-bf16" || jobs::HAS_BF16)
         .map(|name| Candidate::start(name, job, options))
         .collect();
     for _ in 0..options.rounds {

@@ -6,7 +6,16 @@
 //! makes sampling independent of batch composition. (On a CPU without fused multiply-add the terms
 //! are rounded twice; the order is the same.)
 
-use pulp::{Arch, Simd, WithSimd};
+use std::marker::PhantomData;
+
+use pulp::{Simd, WithSimd};
+
+#[cfg(target_arch = "x86_64")]
+use super::dispatch::has_bf16;
+use super::{
+    bf16::{Products, Singles, Widened},
+    dispatch::dispatch,
+};
 
 /// Columns that lie side by side in the right operand; two AVX-512 registers.
 pub(crate) const PANEL: usize = 32;
@@ -89,17 +98,68 @@ pub(crate) fn multiply(
     out: &mut [f32],
     out_stride: usize,
 ) {
+    if check(shape, left, right, start, out.len(), out_stride) {
+        dispatch(Multiply::<Singles>::new(
+            shape, left, right, start, out, out_stride,
+        ));
+    }
+}
+
+/// [`multiply`] for operands whose words are pairs of bf16 numbers; steps are counted in pairs.
+pub(crate) fn multiply_pairs(
+    shape: Shape,
+    left: Left,
+    right: Right,
+    start: Start,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    if !check(shape, left, right, start, out.len(), out_stride) {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if has_bf16()
+        && let Some(simd) = pulp::x86::V4::try_new()
+    {
+        let work = Multiply::new(shape, left, right, start, out, out_stride);
+        // SAFETY: the CPU was asked for all of the instructions just now.
+        unsafe { native(simd, work) };
+        return;
+    }
+    dispatch(Multiply::<Widened>::new(
+        shape, left, right, start, out, out_stride,
+    ));
+}
+
+/// # Safety
+/// The CPU has AVX-512 with bf16.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,fxsr")]
+unsafe fn native(simd: pulp::x86::V4, work: Multiply<super::bf16::Native>) {
+    work.with_simd(simd);
+}
+
+/// Whether there is anything to compute.
+fn check(
+    shape: Shape,
+    left: Left,
+    right: Right,
+    start: Start,
+    out_len: usize,
+    out_stride: usize,
+) -> bool {
     let Shape {
         rows,
         columns,
         steps,
     } = shape;
     if rows == 0 || columns == 0 {
-        return;
+        return false;
     }
     assert!(columns <= out_stride || rows == 1, "output rows overlap");
     assert!(
-        (rows - 1) * out_stride + columns <= out.len(),
+        (rows - 1) * out_stride + columns <= out_len,
         "output too short"
     );
     if let Start::Row(values) = start {
@@ -119,26 +179,41 @@ pub(crate) fn multiply(
             "right operand too short"
         );
     }
-    Arch::new().dispatch(Multiply {
-        shape,
-        left,
-        right,
-        start,
-        out,
-        out_stride,
-    });
+    true
 }
 
-struct Multiply<'a> {
+struct Multiply<'a, P> {
     shape: Shape,
     left: Left<'a>,
     right: Right<'a>,
     start: Start<'a>,
     out: &'a mut [f32],
     out_stride: usize,
+    products: PhantomData<P>,
 }
 
-impl WithSimd for Multiply<'_> {
+impl<'a, P> Multiply<'a, P> {
+    fn new(
+        shape: Shape,
+        left: Left<'a>,
+        right: Right<'a>,
+        start: Start<'a>,
+        out: &'a mut [f32],
+        out_stride: usize,
+    ) -> Self {
+        Self {
+            shape,
+            left,
+            right,
+            start,
+            out,
+            out_stride,
+            products: PhantomData,
+        }
+    }
+}
+
+impl<P: Products> WithSimd for Multiply<'_, P> {
     type Output = ();
 
     #[inline(always)]
@@ -153,7 +228,7 @@ impl WithSimd for Multiply<'_> {
     }
 }
 
-impl Multiply<'_> {
+impl<P: Products> Multiply<'_, P> {
     #[inline(always)]
     fn panels<S: Simd, const TALL: usize>(mut self, simd: S) {
         let Shape { rows, columns, .. } = self.shape;
@@ -212,7 +287,7 @@ impl Multiply<'_> {
                 }
             }
         }
-        // SAFETY: `multiply` has checked the last element of both operands, and the addresses grow
+        // SAFETY: `check` has found the last element of both operands inside, and addresses grow
         // with row, step and column.
         unsafe {
             let mut left = self.left.data.as_ptr().wrapping_add(left_start);
@@ -221,8 +296,8 @@ impl Multiply<'_> {
                 let columns = [load::<S>(right), load::<S>(right.add(lanes))];
                 for (i, sums) in sums.iter_mut().enumerate() {
                     let factor = simd.splat_f32s(*left.add(i * self.left.row_stride));
-                    sums[0] = simd.mul_add_e_f32s(factor, columns[0], sums[0]);
-                    sums[1] = simd.mul_add_e_f32s(factor, columns[1], sums[1]);
+                    sums[0] = P::add(simd, factor, columns[0], sums[0]);
+                    sums[1] = P::add(simd, factor, columns[1], sums[1]);
                 }
                 left = left.wrapping_add(self.left.step_stride);
                 right = right.wrapping_add(PANEL);
@@ -339,7 +414,14 @@ unsafe fn store<S: Simd>(to: *mut f32, values: S::f32s) {
 mod tests {
     use super::*;
     use crate::testing::noise;
-    use crate::{buffer::Buffer, kernels::panels};
+    use crate::{
+        buffer::Buffer,
+        kernels::{
+            bf16,
+            dispatch::{Level, at_each_level},
+            panels,
+        },
+    };
     use proptest::prelude::*;
 
     fn pack(right: &[f32], steps: usize, columns: usize) -> Buffer {
@@ -451,8 +533,9 @@ mod tests {
     }
 
     /// The tiles of CPUs other than this one: AVX2 where there is no AVX-512, and no vectors at all.
+    /// `left[29, 11] · right[11, 75]` plus a row, by the instructions of each level.
     #[test]
-    fn narrower_vectors_give_the_same_products() {
+    fn every_instruction_set_gives_the_same_products() {
         let shape = Shape {
             rows: 29,
             columns: 75,
@@ -464,35 +547,59 @@ mod tests {
             data: &right,
             panel_stride: 11 * PANEL,
         };
-        let left = Left::rows(&left, 11);
-        let mut widest = vec![0.0; 29 * 75];
-        multiply(shape, left, right, Start::Row(&bias), &mut widest, 75);
-        let start = Start::Row(&bias);
-        let mut out = vec![0.0; 29 * 75];
-        let none = Multiply {
-            shape,
-            left,
-            right,
-            start,
-            out: &mut out,
-            out_stride: 75,
-        };
-        Simd::vectorize(pulp::Scalar::new(), none);
-        for (found, expected) in out.iter().zip(&widest) {
-            assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+        let results = at_each_level(|| {
+            let mut out = vec![0.0; 29 * 75];
+            let start = Start::Row(&bias);
+            multiply(shape, Left::rows(&left, 11), right, start, &mut out, 75);
+            out
+        });
+        compare_levels(&results);
+    }
+
+    /// Those with a fused multiply-add are equal; without one each term is rounded twice.
+    fn compare_levels(results: &[(Level, Vec<f32>)]) {
+        let (_, widest) = results.last().unwrap();
+        for (level, out) in results {
+            for (found, expected) in out.iter().zip(widest) {
+                assert!(
+                    (found - expected).abs() < 1e-5,
+                    "{level:?}: {found} is not {expected}"
+                );
+            }
+            assert!(*level == Level::Portable || out == widest, "{level:?}");
         }
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = pulp::x86::V3::try_new() {
-            let avx2_only = Multiply {
-                shape,
-                left,
-                right,
-                start,
-                out: &mut out,
-                out_stride: 75,
-            };
-            Simd::vectorize(avx2, avx2_only);
-            assert_eq!(out, widest);
+    }
+
+    /// The same of bf16 pairs, with an odd number of steps, against the product of rounded operands.
+    #[test]
+    fn every_instruction_set_gives_the_same_products_of_pairs() {
+        let shape = Shape {
+            rows: 29,
+            columns: 75,
+            steps: 6,
+        };
+        let (mut left, mut right, bias) = (noise(29 * 11, 1), noise(11 * 75, 2), noise(75, 3));
+        let (mut pairs, mut packed) = (Buffer::default(), Buffer::default());
+        bf16::rows(&left, 11, &mut pairs);
+        panels::pack_row_pairs(&right, 11, 75, 75, &mut packed);
+        let operand = Right {
+            data: &packed,
+            panel_stride: 6 * PANEL,
+        };
+        let results = at_each_level(|| {
+            let mut out = vec![0.0; 29 * 75];
+            let start = Start::Row(&bias);
+            multiply_pairs(shape, Left::rows(&pairs, 6), operand, start, &mut out, 75);
+            out
+        });
+        compare_levels(&results);
+        bf16::round(&mut left);
+        bf16::round(&mut right);
+        let steps = Shape { steps: 11, ..shape };
+        let start: Vec<f32> = bias.iter().copied().cycle().take(29 * 75).collect();
+        let expected = reference(steps, &left, &right, &start);
+        for (found, expected) in results[0].1.iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-5);
         }
     }
 

@@ -1,10 +1,13 @@
 //! `y = x Wᵀ + b` and its gradients, for weights in their natural `[out, in]` layout.
 
+use std::cell::RefCell;
+
 use super::{
-    gemm::{Left, PANEL, Right, STRIP, Shape, Start, multiply},
+    bf16,
+    gemm::{Left, PANEL, Right, STRIP, Shape, Start, multiply, multiply_pairs},
     panels,
 };
-use crate::buffer::Buffer;
+use crate::{Dtype, buffer::Buffer};
 
 /// A weight matrix packed as the right operand of a product.
 #[derive(Clone, Debug, Default)]
@@ -12,59 +15,93 @@ pub(crate) struct Packed {
     data: Buffer,
     steps: usize,
     columns: usize,
+    dtype: Dtype,
+}
+
+thread_local! {
+    /// The left operand of the 16-bit product that this thread is computing.
+    static PAIRS: RefCell<Buffer> = RefCell::default();
 }
 
 impl Packed {
+    /// Nothing yet; operands will be of this type.
+    pub(crate) fn of(dtype: Dtype) -> Self {
+        Self {
+            dtype,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
     /// For `y = x Wᵀ`, from `weight[outputs, inputs]`.
     pub(crate) fn forward(&mut self, weight: &[f32], outputs: usize, inputs: usize) {
-        panels::pack_transposed(weight, outputs, inputs, inputs, &mut self.data);
+        let pack = match self.dtype {
+            Dtype::F32 => panels::pack_transposed,
+            Dtype::Bf16 => panels::pack_transposed_pairs,
+        };
+        pack(weight, outputs, inputs, inputs, &mut self.data);
         (self.steps, self.columns) = (inputs, outputs);
     }
 
     /// For `dx = dy W`, from `weight[outputs, inputs]`.
     pub(crate) fn backward(&mut self, weight: &[f32], outputs: usize, inputs: usize) {
-        panels::pack_rows(weight, outputs, inputs, inputs, &mut self.data);
+        let pack = match self.dtype {
+            Dtype::F32 => panels::pack_rows,
+            Dtype::Bf16 => panels::pack_row_pairs,
+        };
+        pack(weight, outputs, inputs, inputs, &mut self.data);
         (self.steps, self.columns) = (outputs, inputs);
     }
 
-    /// `y += x · packed` for columns of `x` and of `y`.
+    /// `y += x · packed` for columns of `x` and of `y`; of f32 operands.
     pub(crate) fn add(&self, x: Columns, y: &mut [f32], y_columns: Place) {
+        debug_assert_eq!(self.dtype, Dtype::F32);
         if x.data.is_empty() {
             return;
         }
-        let shape = Shape {
-            rows: x.data.len() / x.place.stride,
-            columns: self.columns,
-            steps: self.steps,
-        };
-        let right = Right {
-            data: &self.data,
-            panel_stride: self.steps * PANEL,
-        };
+        let rows = x.data.len() / x.place.stride;
         let left = Left::rows(&x.data[x.place.first..], x.place.stride);
         let y = &mut y[y_columns.first..];
+        let (shape, right) = (self.shape(rows), self.right());
         multiply(shape, left, right, Start::Output, y, y_columns.stride);
     }
 
     /// `out[rows, columns] = start + x[rows, steps] · packed`; `x` and `out` are contiguous.
     pub(crate) fn multiply(&self, x: &[f32], start: Start, out: &mut [f32]) {
-        let shape = Shape {
-            rows: x.len() / self.steps,
+        let (shape, right) = (self.shape(x.len() / self.steps), self.right());
+        match self.dtype {
+            Dtype::F32 => {
+                let left = Left::rows(x, self.steps);
+                multiply(shape, left, right, start, out, self.columns);
+            }
+            Dtype::Bf16 => PAIRS.with_borrow_mut(|pairs| {
+                bf16::rows(x, self.steps, pairs);
+                let left = Left::rows(pairs, shape.steps);
+                multiply_pairs(shape, left, right, start, out, self.columns);
+            }),
+        }
+    }
+
+    /// Steps are words of the operands.
+    fn shape(&self, rows: usize) -> Shape {
+        Shape {
+            rows,
             columns: self.columns,
-            steps: self.steps,
-        };
-        let right = Right {
+            steps: match self.dtype {
+                Dtype::F32 => self.steps,
+                Dtype::Bf16 => self.steps.div_ceil(2),
+            },
+        }
+    }
+
+    fn right(&self) -> Right<'_> {
+        Right {
             data: &self.data,
-            panel_stride: self.steps * PANEL,
-        };
-        multiply(
-            shape,
-            Left::rows(x, self.steps),
-            right,
-            start,
-            out,
-            self.columns,
-        );
+            panel_stride: self.shape(0).steps * PANEL,
+        }
     }
 }
 
@@ -98,13 +135,21 @@ impl<'a> Columns<'a> {
 /// Packed operands of [`weight_gradient`], kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct GradientScratch {
-    strips: Buffer,
-    panels: Buffer,
+    /// Of the operands; what is summed is always f32.
+    pub(crate) dtype: Dtype,
+    strips: Vec<Buffer>,
+    panels: Vec<Buffer>,
 }
 
 /// Tokens whose outer products are summed in registers before the gradient is touched: as many as
 /// leave one strip and one panel in the first-level cache.
 const TOKENS: usize = 128;
+
+/// The same for bf16 operands, whose additions must cost no more than half as much.
+const TOKENS_BF16: usize = 512;
+
+/// Floats of the gradient that stay in the second-level cache while all tokens are added to them.
+const BLOCK: usize = 1 << 16;
 
 /// `d_weight[outputs, inputs] += dyᵀ x` for `dy[tokens, outputs]` and `x[tokens, inputs]`.
 pub(crate) fn weight_gradient(
@@ -128,29 +173,63 @@ pub(crate) fn weight_gradient_of(
 ) {
     let (outputs, inputs) = (dy.width, x.width);
     let (dy_stride, x_stride) = (dy.place.stride, x.place.stride);
-    let pairs = dy.data.chunks(TOKENS * dy_stride);
-    for (dy_rows, x_rows) in pairs.zip(x.data.chunks(TOKENS * x_stride)) {
+    let GradientScratch {
+        dtype,
+        strips,
+        panels,
+    } = scratch;
+    let together = match dtype {
+        Dtype::F32 => TOKENS,
+        Dtype::Bf16 => TOKENS_BF16,
+    };
+    let mut chunks = Vec::new();
+    let pairs = dy.data.chunks(together * dy_stride);
+    for (dy_rows, x_rows) in pairs.zip(x.data.chunks(together * x_stride)) {
         let tokens = x_rows.len() / x_stride;
-        let dy = &dy_rows[dy.place.first..];
-        let x = &x_rows[x.place.first..];
-        panels::strips(dy, tokens, outputs, dy_stride, &mut scratch.strips);
-        panels::pack_rows(x, tokens, inputs, x_stride, &mut scratch.panels);
-        let left = Left {
-            data: &scratch.strips,
-            strip_stride: STRIP * tokens,
-            row_stride: 1,
-            step_stride: STRIP,
-        };
-        let right = Right {
-            data: &scratch.panels,
-            panel_stride: PANEL * tokens,
-        };
-        let shape = Shape {
-            rows: outputs,
-            columns: inputs,
-            steps: tokens,
-        };
-        multiply(shape, left, right, Start::Output, d_weight, inputs);
+        let (dy, x) = (&dy_rows[dy.place.first..], &x_rows[x.place.first..]);
+        let at = chunks.len();
+        if at == strips.len() {
+            strips.push(Buffer::default());
+            panels.push(Buffer::default());
+        }
+        match dtype {
+            Dtype::F32 => {
+                panels::strips(dy, tokens, outputs, dy_stride, &mut strips[at]);
+                panels::pack_rows(x, tokens, inputs, x_stride, &mut panels[at]);
+                chunks.push(tokens);
+            }
+            Dtype::Bf16 => {
+                panels::strip_pairs(dy, tokens, outputs, dy_stride, &mut strips[at]);
+                panels::pack_row_pairs(x, tokens, inputs, x_stride, &mut panels[at]);
+                chunks.push(tokens.div_ceil(2));
+            }
+        }
+    }
+    let multiply = match dtype {
+        Dtype::F32 => multiply,
+        Dtype::Bf16 => multiply_pairs,
+    };
+    let block = (BLOCK / inputs).next_multiple_of(STRIP);
+    for (index, d_weight) in d_weight.chunks_mut(block * inputs).enumerate() {
+        let rows = d_weight.len() / inputs;
+        for (at, &steps) in chunks.iter().enumerate() {
+            let left = Left {
+                data: &strips[at][index * block * steps..],
+                strip_stride: STRIP * steps,
+                row_stride: 1,
+                step_stride: STRIP,
+            };
+            let right = Right {
+                data: &panels[at],
+                panel_stride: PANEL * steps,
+            };
+            let shape = Shape {
+                rows,
+                columns: inputs,
+                steps,
+            };
+            multiply(shape, left, right, Start::Output, d_weight, inputs);
+        }
     }
 }
 

@@ -1,19 +1,21 @@
 //! Scalar functions and reductions written so that they vectorise, in a fixed order.
 
-use pulp::{Arch, NullaryFnOnce};
+use pulp::{Simd, WithSimd};
+
+use super::dispatch::dispatch;
 
 /// Runs a loop compiled for the widest vectors that this CPU has.
 #[inline(always)]
 pub(crate) fn vectorised<R, F: FnOnce() -> R>(work: F) -> R {
     struct Run<F>(F);
-    impl<R, F: FnOnce() -> R> NullaryFnOnce for Run<F> {
+    impl<R, F: FnOnce() -> R> WithSimd for Run<F> {
         type Output = R;
         #[inline(always)]
-        fn call(self) -> R {
+        fn with_simd<S: Simd>(self, _: S) -> R {
             (self.0)()
         }
     }
-    Arch::new().dispatch(Run(work))
+    dispatch(Run(work))
 }
 
 /// `e^x` to 2 ulp for `x` in -87..=88; arguments outside give the value at the bound, NaN gives NaN.

@@ -2,6 +2,8 @@
 
 pub(crate) mod adamw;
 pub(crate) mod attention;
+pub(crate) mod bf16;
+pub(crate) mod dispatch;
 pub(crate) mod gemm;
 pub(crate) mod head;
 pub(crate) mod linear;

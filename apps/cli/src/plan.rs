@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use engine::{Engine, Initializer, LearnerOptions, Model, ModelConfig};
+use engine::{Adapter, Engine, Initializer, LearnerOptions, Model, ModelConfig};
 use learn::{EngineTrainer, Loss, Trainer};
 use recipe::Resolved;
 use record::{Batch, Datum, Seed};
@@ -49,6 +49,9 @@ struct Plan {
 struct ModelPlan {
     role: String,
     parameters: usize,
+    /// Numbers of its adapters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lora_parameters: Option<usize>,
     context: usize,
 }
 
@@ -93,12 +96,17 @@ impl Plan {
             models.push(ModelPlan {
                 role: name.to_owned(),
                 parameters: config.n_parameters(),
+                lora_parameters: role
+                    .lora
+                    .as_ref()
+                    .map(|lora| lora.config().n_parameters(&config)),
                 context: config.context,
             });
         }
         for (index, stage) in recipe.sft.critic.iter().enumerate() {
             let rows = critic_rows(recipe, &chats.critic, stage, index as u64, TRIAL_ROWS)?;
-            let speed = training_speed(&engine, recipe, &recipe.critic, &chats.critic, &rows)?;
+            let role = (&recipe.critic, index);
+            let speed = training_speed(&engine, recipe, role, &chats.critic, &rows)?;
             speeds.push(speed);
             let phase = format!("sft/critic/{}", index + 1);
             phases.push(supervised_phase(
@@ -111,7 +119,8 @@ impl Plan {
         }
         for (index, stage) in recipe.sft.reviser.iter().enumerate() {
             let rows = reviser_rows(recipe, &chats.reviser, stage, index as u64, TRIAL_ROWS)?;
-            let speed = training_speed(&engine, recipe, &recipe.reviser, &chats.reviser, &rows)?;
+            let role = (&recipe.reviser, index);
+            let speed = training_speed(&engine, recipe, role, &chats.reviser, &rows)?;
             let phase = format!("sft/reviser/{}", index + 1);
             phases.push(supervised_phase(
                 phase,
@@ -160,9 +169,12 @@ impl Plan {
         );
         for model in &self.models {
             text += &format!(
-                "{:<8} {:.2} M parameters, context {}\n",
+                "{:<8} {:.2} M parameters{}, context {}\n",
                 model.role,
                 model.parameters as f64 / 1e6,
+                model.lora_parameters.map_or_else(String::new, |n| {
+                    format!(" and {:.3} M of adapters", n as f64 / 1e6)
+                }),
                 model.context
             );
         }
@@ -264,15 +276,21 @@ fn config(role: &Role, chat: &chat::Chat) -> Outcome<ModelConfig> {
     role.model.config(vocabulary, chat.stop_tokens()).asked()
 }
 
-/// Tokens a second of training this role's model on these rows, tried for about a second.
+/// Tokens a second of training this role's model, or its adapters, in a stage with these rows; tried for
+/// about a second.
 fn training_speed(
     engine: &Engine,
     recipe: &Recipe,
-    role: &Role,
+    (role, stage): (&Role, usize),
     chat: &chat::Chat,
     rows: &[Datum],
 ) -> Outcome<f64> {
-    let model = Model::new(config(role, chat)?, Initializer::Normal, Seed(recipe.seed)).asked()?;
+    let config = config(role, chat)?;
+    let mut model = Model::new(config, Initializer::Normal, Seed(recipe.seed)).asked()?;
+    if let Some(lora) = role.lora.as_ref().filter(|lora| lora.full_stages <= stage) {
+        let adapter = Adapter::new(&model, lora.config(), Seed(recipe.seed)).asked()?;
+        model = model.with_adapter(Arc::new(adapter)).failed()?;
+    }
     let mut trainer = EngineTrainer::new(engine, Arc::new(model), None, LearnerOptions::default());
     let batch = Batch {
         data: rows[..8.min(rows.len())].to_vec(),

@@ -6,7 +6,7 @@ use record::TokenId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{ModelError, RopeScaling, checkpoint, layout::Layout, positions::RopeSettings};
+use crate::{ModelError, RopeScaling, checkpoint, layout::Layout, lora, positions::RopeSettings};
 
 /// Which published architecture the weights follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +98,16 @@ impl ModelConfig {
         }
     }
 
-    /// Reads `config.json` of a directory in the Hugging Face layout.
+    /// Reads `config.json` of a directory in the Hugging Face layout; of an adapter, its base's.
     ///
     /// # Errors
     /// As [`Self::from_json`], with the file.
     pub fn load(directory: &Path) -> Result<Self, ModelError> {
-        let path = directory.join("config.json");
+        let path = if lora::is_adapter(directory) {
+            lora::base_of(directory)?.join("config.json")
+        } else {
+            directory.join("config.json")
+        };
         let json = checkpoint::read_json(&path)?;
         Self::from_json(&json).map_err(|error| ModelError::Config {
             path,

@@ -82,7 +82,7 @@ pub enum ModelError {
         key: String,
         found: String,
     },
-    #[error("lora: `{key}` is {value}, but it must be {must}")]
+    #[error("lora.{key} is {value}, but it must be {must}")]
     BadLora {
         key: &'static str,
         value: String,

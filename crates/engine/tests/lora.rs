@@ -8,8 +8,8 @@ use std::{
 };
 
 use engine::{
-    AdamW, Adapter, Engine, Learner, LearnerOptions, LoraConfig, LoraTarget, Model, RowScores,
-    SampleRequest, Sampler, SamplerOptions, TokenLoss, TrainRow,
+    AdamW, Adapter, Engine, Learner, LearnerOptions, LoraConfig, LoraTarget, Model, ModelConfig,
+    RowScores, SampleRequest, Sampler, SamplerOptions, TokenLoss, TrainRow,
 };
 use record::{Completion, Sampling, Seed, WeightVersion};
 use safetensors::SafeTensors;
@@ -133,6 +133,7 @@ fn an_adapter_directory_names_its_base() {
     for name in CASES {
         let expected = Expected::read(name);
         let model = Model::load(&case(name)).unwrap();
+        assert_eq!(ModelConfig::load(&case(name)).unwrap(), *base().config());
         let engine = Engine::new(1).unwrap();
         let scores = expected
             .with_rows(|rows| engine.score(&model, rows))

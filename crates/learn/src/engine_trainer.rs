@@ -17,7 +17,9 @@ pub struct EngineTrainer {
 }
 
 impl EngineTrainer {
-    /// Trains a copy of `model`; `reference` is the frozen policy of the KL term.
+    /// Trains a copy of `model`, or of its adapter alone when it has one; `reference` is the frozen policy
+    /// of the KL term. A reference with the weights of `model` and another adapter, or none, takes no
+    /// memory for them.
     pub fn new(
         engine: &Engine,
         model: Arc<Model>,
@@ -109,8 +111,13 @@ impl Trainer for EngineTrainer {
     }
 
     fn load(&mut self, directory: &Path) -> Result<(), TrainError> {
-        let learner = Learner::load(&self.engine, directory, self.options)?;
-        if learner.model().config() != self.learner.model().config() {
+        let before = self.learner.model();
+        let learner = match before.adapter() {
+            Some(_) => Learner::load_over(&self.engine, before, directory, self.options)?,
+            None => Learner::load(&self.engine, directory, self.options)?,
+        };
+        let lora = |model: &Model| model.adapter().map(|adapter| adapter.config().clone());
+        if learner.model().config() != before.config() || lora(learner.model()) != lora(before) {
             return Err(TrainError::AnotherShape {
                 directory: directory.to_owned(),
             });

@@ -1,6 +1,7 @@
 //! The walk through a run of the critique study: tasks, tokenizer, supervised stages, evaluations,
 //! reinforcement, report. Every phase asks the journal first whether it was done before.
 
+mod adapters;
 pub(crate) mod evaluate;
 mod instruments;
 pub(crate) mod model_source;

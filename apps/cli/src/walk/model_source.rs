@@ -84,7 +84,8 @@ impl ModelSource {
                 let config = model.config(chat.tokenizer().vocabulary(), chat.stop_tokens());
                 engine::Model::new(config, model.initializer, seed)
             }
-            Self::Checkpoint(directory) => engine::Model::load(directory),
+            // Adapters become part of the weights: what the run trains is its own.
+            Self::Checkpoint(directory) => Ok(engine::Model::load(directory)?.merged()),
         }
     }
 

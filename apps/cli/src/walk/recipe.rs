@@ -14,7 +14,7 @@ use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
-use super::model_source::ModelSource;
+use super::{adapters::Lora, model_source::ModelSource};
 
 /// One run of the critique study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +86,9 @@ pub(crate) struct Role {
     pub(crate) temperature: f64,
     pub(crate) max_tokens: usize,
     pub(crate) model: ModelSource,
+    /// Train low-rank adapters in place of every weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lora: Option<Lora>,
 }
 
 /// Supervised stages, each from the end of the one before.
@@ -252,6 +255,7 @@ impl Recipe {
         self.check_sizes()?;
         self.check_mixes()?;
         self.check_budgets()?;
+        self.check_lora()?;
         for (role, settings) in self.roles() {
             let config = self.config(role, settings)?;
             ensure!(
@@ -295,6 +299,29 @@ impl Recipe {
         let checked = config.check();
         checked.map_err(|error| anyhow::anyhow!("{role}.model: {error}"))?;
         Ok(config)
+    }
+
+    /// Adapters must have something left to train.
+    fn check_lora(&self) -> anyhow::Result<()> {
+        let (critic, reviser) = (self.sft.critic.len(), self.sft.reviser.len());
+        // The critic goes on into reinforcement.
+        let roles = [
+            ("critic", &self.critic, critic, critic),
+            ("reviser", &self.reviser, reviser, reviser.saturating_sub(1)),
+        ];
+        for (role, settings, stages, most) in roles {
+            let Some(lora) = &settings.lora else { continue };
+            lora.config()
+                .check()
+                .map_err(|error| anyhow::anyhow!("{role}.{error}"))?;
+            anyhow::ensure!(
+                lora.full_stages <= most,
+                "{role}.lora.full_stages is {} and there are {stages} supervised stages; at most {most} \
+                 leave the adapters something to learn",
+                lora.full_stages
+            );
+        }
+        Ok(())
     }
 
     /// Sizes that no machine of today holds are refused before anything allocates them.
@@ -348,20 +375,30 @@ impl Recipe {
         Ok(())
     }
 
-    /// What training takes at its peak, roughly: weights and their packed copy, gradients of four
-    /// lanes, two moments, the reference; cached keys and values; the program itself.
+    /// What training takes at its peak, roughly. Of every weight: itself and its packed copies,
+    /// gradients of four lanes, two moments, the reference. Under adapters from the first stage on:
+    /// itself and its packed copies. Beside them cached keys and values, and the program itself.
     pub(crate) fn memory_bytes(&self) -> anyhow::Result<f64> {
         const COPIES: f64 = 10.0;
+        const FROZEN_COPIES: f64 = 4.0;
         const PROGRAM: f64 = 200.0 * (1u64 << 20) as f64;
         let vocabulary = self.tokenizer.as_ref().map_or(0, |own| own.vocabulary);
-        let mut parameters = 0.0;
+        let mut floats = 0.0;
         for (role, settings) in self.roles() {
-            parameters += match &settings.model {
+            let weights = match &settings.model {
                 ModelSource::Random(model) => model.n_parameters(vocabulary),
                 ModelSource::Checkpoint(_) => self.config(role, settings)?.n_parameters() as f64,
             };
+            floats += match &settings.lora {
+                Some(lora) if lora.full_stages == 0 => {
+                    let config = self.config(role, settings)?;
+                    let adapter = lora.config().n_parameters(&config) as f64;
+                    FROZEN_COPIES * weights + COPIES * adapter
+                }
+                _ => COPIES * weights,
+            };
         }
-        Ok(parameters * 4.0 * COPIES + PROGRAM)
+        Ok(floats * 4.0 + PROGRAM)
     }
 
     /// Every mix must have something to draw.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use critique::{CRITIC, Purpose, REVISER};
-use engine::{LearnerOptions, Model};
+use engine::Model;
 use learn::{EngineTrainer, Trainer};
 use rollout::{Roles, Runner};
 use train::{Reinforce, StepDone};
 
-use super::{Walk, tasks::TaskSets, vocabulary::Chats};
+use super::{
+    Walk, adapters::learner_options, supervise::CRITIC_SFT, tasks::TaskSets, vocabulary::Chats,
+};
 use crate::failure::{Classify, Outcome};
 
 const PHASE: &str = "rl";
@@ -32,8 +34,12 @@ impl Walk<'_> {
             return self.load_model(CRITIC_RL).map(Arc::new);
         }
         let engine = &self.instruments.engine;
-        let options = LearnerOptions::default();
-        let reference = Some(critic.clone());
+        let (reference, stages) = (critic, self.recipe.sft.critic.len());
+        let seed = self.seed().stream("rl", 0);
+        let role = (CRITIC, &self.recipe.critic, stages);
+        let critic = &self.adapted(role, CRITIC_SFT, &chats.critic, reference.clone(), seed)?;
+        let options = learner_options(seed);
+        let reference = Some(reference.clone());
         let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
         let policy = Arc::new(
             self.instruments
@@ -61,7 +67,7 @@ impl Walk<'_> {
             tasks: &sets.train,
             role: CRITIC,
             config: &self.recipe.rl,
-            seed: self.seed().stream("rl", 0),
+            seed,
             runtime: self.instruments.runtime.handle(),
             stop: self.stop,
         };

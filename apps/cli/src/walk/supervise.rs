@@ -7,13 +7,14 @@ use critique::{
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
-use engine::{LearnerOptions, Model};
+use engine::Model;
 use learn::{EngineTrainer, Trainer};
 use record::{Datum, Message, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
 
 use super::{
     Walk,
+    adapters::{BASE, learner_options},
     recipe::{Recipe, Role, Stage},
 };
 use crate::failure::{Classify, Outcome};
@@ -83,7 +84,10 @@ impl Walk<'_> {
         for (index, stage) in stages.iter().enumerate() {
             let phase = format!("sft/{role}/{}", index + 1);
             let engine = &self.instruments.engine;
-            let mut trainer = EngineTrainer::new(engine, model, None, LearnerOptions::default());
+            let base = format!("{role}-{BASE}");
+            model = self.adapted((role, settings, index), &base, chat, model, seed)?;
+            let options = learner_options(seed.stream("stage", index as u64));
+            let mut trainer = EngineTrainer::new(engine, model, None, options);
             if self.replay.phase_ended(&phase).is_some() {
                 self.load_stage(&phase, &mut trainer)?;
             } else {

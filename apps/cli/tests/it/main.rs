@@ -18,6 +18,7 @@ mod etude;
 mod interrupts;
 mod judge;
 mod logprobs;
+mod lora;
 mod processes;
 mod resume;
 mod runner;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use dropout::Dropout;
 pub(crate) use layout::{AdapterLayout, Product};
-pub(crate) use peft::{is_adapter, load_with_base};
+pub(crate) use peft::{base_of, is_adapter, load_with_base};
 use product::PackedProduct;
 pub(crate) use product::{ProductAdapter, ProductGradient, Span, add_spans};
 
@@ -102,6 +102,16 @@ impl LoraConfig {
         Ok(())
     }
 
+    /// Numbers of an adapter over a model of this shape.
+    pub fn n_parameters(&self, base: &ModelConfig) -> usize {
+        self.layout(base).len()
+    }
+
+    fn layout(&self, base: &ModelConfig) -> AdapterLayout {
+        let everywhere = |_, target| self.targets.contains(&target);
+        AdapterLayout::new(base, self.rank, everywhere)
+    }
+
     /// What `B A x` is multiplied with.
     pub fn scale(&self) -> f64 {
         let rank = self.rank as f64;
@@ -138,8 +148,7 @@ impl Adapter {
     /// See [`LoraConfig::check`].
     pub fn new(base: &Model, config: LoraConfig, seed: Seed) -> Result<Self, ModelError> {
         config.check()?;
-        let everywhere = |_, target| config.targets.contains(&target);
-        let layout = AdapterLayout::new(base.config(), config.rank, everywhere);
+        let layout = config.layout(base.config());
         let mut weights = Buffer::zeroed(layout.len());
         for (index, tensor) in layout.tensors.iter().enumerate() {
             if !AdapterLayout::is_a(tensor) {

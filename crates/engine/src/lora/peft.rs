@@ -1,6 +1,9 @@
 //! Adapters as files of `peft`: `adapter_config.json` and `adapter_model.safetensors`.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -125,31 +128,37 @@ impl Adapter {
 
 /// The base that the adapter in `directory` names, with the adapter over it.
 pub(crate) fn load_with_base(directory: &Path) -> Result<Model, ModelError> {
+    let base = Model::load_dense(&base_of(directory)?)?;
+    let adapter = Adapter::load(directory, &base)?;
+    base.with_adapter(adapter.into())
+}
+
+/// Where the base of the adapter in `directory` is.
+pub(crate) fn base_of(directory: &Path) -> Result<PathBuf, ModelError> {
     let path = directory.join(CONFIG);
     let json = checkpoint::read_json(&path)?;
-    let Some(name) = json["base_model_name_or_path"].as_str() else {
-        return Err(Fields {
+    let key = "base_model_name_or_path";
+    let Some(name) = json[key].as_str() else {
+        let fields = Fields {
             path: &path,
             json: &json,
-        }
-        .bad("base_model_name_or_path", "the directory of the base model"));
+        };
+        return Err(fields.bad(key, "the directory of the base model"));
     };
     // Beside the adapter's own files; as seen from the adapter, so that a run directory stays whole when
     // it is moved; or as written.
     let places = [
         directory.to_owned(),
         directory.join(name),
-        Path::new(name).to_owned(),
+        PathBuf::from(name),
     ];
-    let Some(base) = places.iter().find(|place| checkpoint::has_weights(place)) else {
-        return Err(ModelError::NoBase {
-            path,
-            base: name.to_owned(),
-        });
-    };
-    let base = Model::load_dense(base)?;
-    let adapter = Adapter::load(directory, &base)?;
-    base.with_adapter(adapter.into())
+    let base = places
+        .into_iter()
+        .find(|place| checkpoint::has_weights(place));
+    base.ok_or(ModelError::NoBase {
+        path,
+        base: name.to_owned(),
+    })
 }
 
 /// Whether a directory holds an adapter, with or without its base.
@@ -187,8 +196,16 @@ impl Fields<'_> {
             targets: LoraTarget::all(),
             rslora: self.json["use_rslora"].as_bool().unwrap_or(false),
         };
-        config.check()?;
-        Ok(config)
+        match config.check() {
+            Err(ModelError::BadLora { key, value, must }) => Err(ModelError::BadAdapterConfig {
+                path: self.path.to_owned(),
+                key: format!("lora_{key}"),
+                expected: must.to_owned(),
+                found: value,
+            }),
+            Err(error) => Err(error),
+            Ok(()) => Ok(config),
+        }
     }
 
     /// Refuses what this engine would compute differently.

@@ -255,26 +255,26 @@ fn settings_out_of_range_are_refused_by_name() {
                 rank: 0,
                 ..good.clone()
             },
-            "`rank` is 0",
+            "lora.rank is 0",
         ),
         (
             LoraConfig {
                 alpha: 0.0,
                 ..good.clone()
             },
-            "`alpha` is 0",
+            "lora.alpha is 0",
         ),
         (
             LoraConfig {
                 dropout: 1.0,
                 ..good.clone()
             },
-            "`dropout` is 1",
+            "lora.dropout is 1",
         ),
-        (lora(&[]), "`targets` is []"),
+        (lora(&[]), "lora.targets is []"),
         (
             lora(&[LoraTarget::Up; 2]),
-            "`targets` is [up_proj, up_proj]",
+            "lora.targets is [up_proj, up_proj]",
         ),
     ];
     for (config, expected) in cases {

@@ -1,0 +1,89 @@
+//! Adapters of roles: put over a role's weights when its recipe says so, and trained from then on.
+
+use std::sync::Arc;
+
+use chat::Chat;
+use engine::{Adapter, LearnerOptions, LoraConfig, LoraTarget, Model};
+use record::Seed;
+use serde::{Deserialize, Serialize};
+
+use super::{Walk, recipe::Role};
+use crate::failure::{Classify, Outcome};
+
+/// The weights that a role's adapters lie over, when supervised stages train adapters.
+pub(crate) const BASE: &str = "base";
+
+/// When a role's adapters come, and what they are made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lora {
+    /// Supervised stages that train every weight before the adapters take over; all that is trained
+    /// afterwards, reinforcement included, is adapters over the weights of that moment.
+    #[serde(default)]
+    pub(crate) full_stages: usize,
+    /// Rows of `A` and columns of `B`.
+    pub(crate) rank: usize,
+    /// `scale = alpha / rank`.
+    pub(crate) alpha: f64,
+    /// Chance that an input of an adapter is zeroed in training.
+    #[serde(default)]
+    pub(crate) dropout: f64,
+    /// Matrices with an adapter, in every layer.
+    #[serde(default = "LoraTarget::all")]
+    pub(crate) targets: Vec<LoraTarget>,
+    /// `scale = alpha / sqrt(rank)`.
+    #[serde(default)]
+    pub(crate) rslora: bool,
+}
+
+impl Lora {
+    pub(crate) fn config(&self) -> LoraConfig {
+        LoraConfig {
+            rank: self.rank,
+            alpha: self.alpha,
+            dropout: self.dropout,
+            targets: self.targets.clone(),
+            rslora: self.rslora,
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Puts new adapters over `model` if the role's begin after so many stages. They name the
+    /// checkpoint `base` as theirs, which is written first.
+    pub(super) fn adapted(
+        &self,
+        (role, settings, stage): (&str, &Role, usize),
+        base: &str,
+        chat: &Chat,
+        model: Arc<Model>,
+        seed: Seed,
+    ) -> Outcome<Arc<Model>> {
+        let Some(lora) = settings
+            .lora
+            .as_ref()
+            .filter(|lora| lora.full_stages == stage)
+        else {
+            return Ok(model);
+        };
+        self.save_model(base, chat, &model)?;
+        let adapter = Adapter::new(&model, lora.config(), seed.stream("lora", 0)).asked()?;
+        // Checkpoints lie side by side.
+        let adapter = adapter.named_base(&format!("../{base}"));
+        self.screen.say(format!(
+            "  {role}: adapters of rank {} train {} numbers, the {} of {base} stay as they are",
+            lora.rank,
+            adapter.n_parameters(),
+            model.n_parameters(),
+        ));
+        Ok(Arc::new(model.with_adapter(Arc::new(adapter)).failed()?))
+    }
+}
+
+/// Training settings of one phase, its dropout drawn from the phase's own stream.
+pub(super) fn learner_options(seed: Seed) -> LearnerOptions {
+    LearnerOptions {
+        seed: seed.stream("dropout", 0),
+        ..LearnerOptions::default()
+    }
+}

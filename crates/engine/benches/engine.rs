@@ -13,8 +13,8 @@ use std::{
 };
 
 use engine::{
-    AdamW, Engine, Learner, LearnerOptions, Model, ModelConfig, RowScores, SampleRequest, Sampler,
-    SamplerOptions, TokenLoss, TrainRow,
+    AdamW, Adapter, Engine, Learner, LearnerOptions, LoraConfig, LoraTarget, Model, ModelConfig,
+    RowScores, SampleRequest, Sampler, SamplerOptions, TokenLoss, TrainRow,
 };
 use record::{Sampling, Seed, WeightVersion};
 
@@ -47,6 +47,19 @@ fn main() {
             learner.optim_step(&AdamW::at(1e-3));
             rows * ROW_TOKENS
         });
+        let adapted = adapted(&model);
+        let mut learner = Learner::new(&engine, adapted, LearnerOptions::default());
+        report(
+            &format!("train {rows} rows, adapters of rank 8"),
+            15,
+            || {
+                learner
+                    .forward_backward(&batch.rows(), &MeanLoss { rows })
+                    .unwrap();
+                learner.optim_step(&AdamW::at(1e-3));
+                rows * ROW_TOKENS
+            },
+        );
     }
     let mut groups = Rows::new(48, 640);
     for row in 0..48 {
@@ -151,6 +164,19 @@ impl TokenLoss for MeanLoss {
                 .map(|&logprob| f64::from(logprob))
                 .sum::<f64>()
     }
+}
+
+/// The same weights under a new adapter of every matrix.
+fn adapted(model: &Model) -> Arc<Model> {
+    let config = LoraConfig {
+        rank: 8,
+        alpha: 16.0,
+        dropout: 0.0,
+        targets: LoraTarget::all(),
+        rslora: false,
+    };
+    let adapter = Adapter::new(model, config, Seed(2)).unwrap();
+    Arc::new(model.with_adapter(Arc::new(adapter)).unwrap())
 }
 
 struct Rows {

@@ -457,14 +457,18 @@ impl Learner {
                 moments,
             );
         };
-        model.update_weights(|weights| match master {
-            None => apply(weights),
-            Some(master) => {
-                apply(master);
-                weights.copy_from_slice(master);
-            }
+        let backward = Arc::make_mut(&mut self.backward);
+        engine.run(|| {
+            model.update_weights(|weights| match master {
+                None => apply(weights),
+                Some(master) => {
+                    apply(master);
+                    let pairs = weights.par_chunks_mut(CHUNK).zip(master.par_chunks(CHUNK));
+                    pairs.for_each(|(weights, master)| weights.copy_from_slice(master));
+                }
+            });
+            backward.repack(model);
         });
-        Arc::make_mut(&mut self.backward).repack(model);
     }
 }
 

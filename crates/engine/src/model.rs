@@ -15,6 +15,7 @@ use crate::{
     layout::{Layout, Tensor},
     lora,
     pass::BackwardWeights,
+    pool::for_each,
 };
 
 /// Immutable weights that samplers and trainers share through an [`Arc`], and perhaps a LoRA
@@ -280,33 +281,33 @@ impl Base {
     /// Rounds the weights to the type of the model and brings the packed matrices in line with them.
     fn repack(&mut self) {
         if self.config.dtype == Dtype::Bf16 {
-            bf16::round(&mut self.weights);
+            for_each(self.weights.chunks_mut(ROUNDED).collect(), bf16::round);
         }
         let (config, weights) = (&self.config, &self.weights);
-        let hidden = config.hidden_size;
+        let (hidden, intermediate) = (config.hidden_size, config.intermediate_size);
+        let mut matrices = vec![(&mut self.head, &self.layout.head, config.vocab_size, hidden)];
         for (packed, layer) in self.layers.iter_mut().zip(&self.layout.layers) {
-            let matrix = |range: &std::ops::Range<usize>| &weights[range.clone()];
-            packed
-                .qkv
-                .forward(matrix(&layer.qkv), config.qkv_width(), hidden);
-            packed
-                .output
-                .forward(matrix(&layer.output), hidden, config.heads_width());
-            let intermediate = config.intermediate_size;
-            packed
-                .gate_up
-                .forward(matrix(&layer.gate_up), 2 * intermediate, hidden);
-            packed
-                .down
-                .forward(matrix(&layer.down), hidden, intermediate);
+            let heads = config.heads_width();
+            matrices.extend([
+                (&mut packed.qkv, &layer.qkv, config.qkv_width(), hidden),
+                (&mut packed.output, &layer.output, hidden, heads),
+                (
+                    &mut packed.gate_up,
+                    &layer.gate_up,
+                    2 * intermediate,
+                    hidden,
+                ),
+                (&mut packed.down, &layer.down, hidden, intermediate),
+            ]);
         }
-        self.head.forward(
-            &weights[self.layout.head.clone()],
-            config.vocab_size,
-            hidden,
-        );
+        for_each(matrices, |(packed, range, outputs, inputs)| {
+            packed.forward(&weights[range.clone()], outputs, inputs);
+        });
     }
 }
+
+/// Weights that one task rounds.
+const ROUNDED: usize = 1 << 18;
 
 /// The tensors of a flat buffer under their names.
 pub(crate) fn named<'a>(

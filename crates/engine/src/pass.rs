@@ -15,6 +15,7 @@ use crate::{
         rmsnorm,
     },
     lora::Dropout,
+    pool::for_each,
     workspace::Workspace,
 };
 
@@ -67,22 +68,24 @@ impl BackwardWeights {
         if self.head.dtype() != dtype {
             self.head = Packed::of(dtype);
         }
+        let mut matrices = vec![(&mut self.head, &layout.head, config.vocab_size, hidden)];
         for (packed, layer) in self.layers.iter_mut().zip(&layout.layers) {
-            packed
-                .qkv
-                .backward(&weights[layer.qkv.clone()], config.qkv_width(), hidden);
-            packed
-                .output
-                .backward(&weights[layer.output.clone()], hidden, config.heads_width());
-            packed
-                .gate_up
-                .backward(&weights[layer.gate_up.clone()], 2 * intermediate, hidden);
-            packed
-                .down
-                .backward(&weights[layer.down.clone()], hidden, intermediate);
+            let heads = config.heads_width();
+            matrices.extend([
+                (&mut packed.qkv, &layer.qkv, config.qkv_width(), hidden),
+                (&mut packed.output, &layer.output, hidden, heads),
+                (
+                    &mut packed.gate_up,
+                    &layer.gate_up,
+                    2 * intermediate,
+                    hidden,
+                ),
+                (&mut packed.down, &layer.down, hidden, intermediate),
+            ]);
         }
-        self.head
-            .backward(&weights[layout.head.clone()], config.vocab_size, hidden);
+        for_each(matrices, |(packed, range, outputs, inputs)| {
+            packed.backward(&weights[range.clone()], outputs, inputs);
+        });
     }
 }
 

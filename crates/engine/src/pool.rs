@@ -2,7 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
+
 use crate::{EngineError, workspace::Workspace};
+
+/// Does independent pieces of work on the engine's threads when called on one of them, else in order on
+/// the calling thread.
+pub(crate) fn for_each<T: Send>(pieces: Vec<T>, work: impl Fn(T) + Send + Sync) {
+    if rayon::current_thread_index().is_some() {
+        pieces.into_par_iter().with_max_len(1).for_each(work);
+    } else {
+        pieces.into_iter().for_each(work);
+    }
+}
 
 /// A fixed number of threads that every pass of this engine runs on. Clones share them; results do
 /// not depend on their number.

@@ -273,6 +273,9 @@ impl<P: Products> Multiply<'_, P> {
         let width = 2 * lanes;
         let left_start = self.left.row_start(row);
         let right_start = column / PANEL * self.right.panel_stride + column % PANEL;
+        for i in 0..ROWS {
+            prefetch(&self.out[(row + i) * self.out_stride + column..]);
+        }
         let mut sums = [[simd.splat_f32s(0.0); 2]; ROWS];
         if matches!(self.start, Start::Chain) {
             if used == width {
@@ -369,6 +372,22 @@ impl<P: Products> Multiply<'_, P> {
             }
         }
     }
+}
+
+/// Asks for the memory that a tile is written to while its sums are made: rows far apart in a large output
+/// would be waited for one by one.
+#[inline(always)]
+fn prefetch(out: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let first = out.as_ptr().cast::<i8>();
+        _mm_prefetch::<_MM_HINT_T0>(first);
+        _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(64));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = out;
 }
 
 /// Two registers from as many floats.

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use code::graph::{Contents, EdgeKind, Graph, NodeKind, NodeRef};
+use code::graph::{Contents, EdgeKind, Graph, Index, ListedGraph, NodeKind, NodeRef, Query, words};
 use proptest::prelude::*;
 
 fn repository(case: &str) -> Contents {
@@ -193,5 +193,110 @@ proptest! {
         for node in graph.nodes() {
             graph.node(node);
         }
+    }
+}
+
+#[test]
+fn queries_find_what_they_name() {
+    let graph = Graph::build(&repository("graph_001_package"), 1);
+    let index = Index::new(&graph);
+    let found = |query: &str| -> Vec<String> {
+        let (hits, _) = index.search(&Query::parse(query), 5);
+        hits.iter().map(|hit| graph.node(hit.node).id).collect()
+    };
+    assert_eq!(found("symbol:circle")[0], "func:pack/shapes.py:circle:37");
+    assert_eq!(
+        found("symbol:forms.Square")[0],
+        "class:pack/shapes.py:Square:20"
+    );
+    assert!(found("path:sub").iter().all(|id| id.contains("pack/sub/")));
+    assert_eq!(
+        found("\"something with an area\""),
+        ["class:pack/shapes.py:Shape:7"]
+    );
+    assert!(
+        found("symbol:area -tests")
+            .iter()
+            .all(|id| !id.contains("tests/"))
+    );
+    assert!(
+        found("symbol:area +deep")
+            .iter()
+            .all(|id| id.contains("deep"))
+    );
+    assert_eq!(
+        found("what is the volume of it")[0],
+        "func:pack/sub/deep.py:Cube.volume:10"
+    );
+    assert!(found("").is_empty() && found("the of in").is_empty());
+    assert!(found("zebra").is_empty());
+    // Nothing is both, so it is asked for less strictly.
+    let (hits, relaxed) = index.search(&Query::parse("+zebra circle"), 5);
+    assert!(relaxed);
+    assert_eq!(graph.node(hits[0].node).name, "circle");
+    assert_eq!(
+        words("HTTPServer.parse_header2"),
+        ["httpserver", "parse_header2", "parse", "header2"]
+    );
+    assert_eq!(
+        words("camelCaseName"),
+        ["camelcasename", "camel", "case", "name"]
+    );
+}
+
+#[test]
+fn graphs_survive_their_files() {
+    let graph = Graph::build(&repository("graph_001_package"), 1);
+    let listed = ListedGraph::of(&graph);
+    assert_eq!(listed.nodes.len(), graph.nodes().count());
+    assert_eq!(listed.edges.len(), graph.edges().count());
+    assert_eq!(ListedGraph::from_jsonl(&listed.to_jsonl()).unwrap(), listed);
+    let json = listed.to_json().to_string();
+    assert_eq!(ListedGraph::from_json(&json).unwrap(), listed);
+
+    let contents = repository("graph_001_package");
+    let text = |path: &str| std::str::from_utf8(contents.get(path)?).ok();
+    let codefuse = listed.to_codefuse(text);
+    let back = ListedGraph::from_json(&codefuse.to_string()).unwrap();
+    assert_eq!(back.nodes.len(), listed.nodes.len());
+    let circle = &back.nodes["func:pack/shapes.py:circle:37"];
+    assert_eq!(
+        (circle.kind.as_str(), circle.signature.as_str()),
+        ("function", "def circle(radius)")
+    );
+    let nodes = codefuse["nodes"].as_array().unwrap();
+    let circle = nodes.iter().find(|node| node["name"] == "circle").unwrap();
+    assert_eq!(
+        circle["text"],
+        "def circle(radius):\n    return math.pi * radius ** 2\n"
+    );
+
+    // Other writers' forms.
+    let others = "\n{\"type\":\"node\",\"id\":\"func:a.py#f@3\",\"kind\":\"method\",\"path\":\"a.py\",\"score\":0.5}\n\
+        {\"type\":\"edge\",\"data\":{\"u\":\"file:a.py\",\"to\":\"func:a.py#f@3\",\"kind\":\"contains\"}}\n";
+    let others = ListedGraph::from_jsonl(others).unwrap();
+    assert_eq!(others.nodes["func:a.py#f@3"].kind, "function");
+    assert_eq!(others.nodes["func:a.py#f@3"].rest["score"], 0.5);
+    assert_eq!(others.edges.len(), 1);
+    for (text, line) in [
+        ("{}", 1),
+        ("{\"type\":\"node\"}\nx", 1),
+        ("\n\n[]", 3),
+        ("{\"type\":\"edge\",\"src\":\"a\"}", 1),
+    ] {
+        assert_eq!(
+            ListedGraph::from_jsonl(text).unwrap_err().line,
+            line,
+            "{text}"
+        );
+    }
+    for text in [
+        "",
+        "{}",
+        "{\"nodes\":3}",
+        "{\"nodes\":[3]}",
+        "{\"nodes\":[],\"edges\":[{}]}",
+    ] {
+        assert!(ListedGraph::from_json(text).is_err(), "{text}");
     }
 }

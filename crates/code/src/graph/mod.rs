@@ -6,10 +6,12 @@
 
 mod facts;
 mod link;
+mod listed;
 mod modules;
 mod nesting;
 mod node;
 mod python;
+mod query;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,9 +22,11 @@ pub use facts::{
     Binding, Chain, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Use,
 };
 use link::{Links, Members, Names, SourceFile};
+pub use listed::{ListedError, ListedGraph, ListedNode};
 use modules::Modules;
 use node::Place;
 pub use node::{Edge, EdgeKind, FileIndex, Node, NodeKind, NodeRef, is_test_path};
+pub use query::{Hit, Index, Query, words};
 
 /// Larger files are named in the graph and not looked into.
 pub const MAX_FILE: usize = 5 << 20;

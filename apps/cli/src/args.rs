@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Sample(SampleArgs),
     /// Run programs that are not trusted
     Sandbox(SandboxArgs),
+    /// Build, search and show the code graph of a repository
+    Graph(crate::graph::GraphArgs),
     /// Serve sessions: of a file queue, or at the other end of an ssh channel
     Runner(RunnerArgs),
     /// Say what this machine offers, and how to get what is missing

@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 mod evaluate;
 mod failure;
+mod graph;
 mod judge;
 mod machine;
 mod plan;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Judge(args) => judge::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
+        Command::Graph(args) => graph::run(&args, screen),
         Command::Runner(args) => runner::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),
     };

@@ -15,6 +15,7 @@ mod bad_input;
 mod damage;
 mod determinism;
 mod etude;
+mod graph;
 mod interrupts;
 mod judge;
 mod logprobs;

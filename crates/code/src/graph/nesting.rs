@@ -39,9 +39,9 @@ pub(super) fn bound(source: &[u8]) -> usize {
             b' ' | b'\t' | b'\n' | b'\r' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
                 // Words such as `not` and `lambda` nest as well; each begins after something else.
                 let begins = byte.is_ascii_lowercase()
-                    && at > 0
-                    && !source[at - 1].is_ascii_alphanumeric()
-                    && source[at - 1] != b'_';
+                    && !at.checked_sub(1).is_some_and(|before| {
+                        source[before].is_ascii_alphanumeric() || source[before] == b'_'
+                    });
                 if begins {
                     add(&mut open, &mut total, &mut most, 1);
                 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 fn repository(case: &str) -> Contents {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/cases")
+        .join("tests/graphs")
         .join(case)
         .join("repository");
     let mut contents = Contents::new();
@@ -63,10 +63,10 @@ fn lines(graph: &Graph) -> Vec<String> {
 
 #[test]
 fn names_mean_what_they_mean_to_python() {
-    let case = "graph_001_package";
+    let case = "001_package";
     let graph = Graph::build(&repository(case), 2);
     let told = lines(&graph).join("\n") + "\n";
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs");
     let place = place.join(case).join("expected.txt");
     if option_env!("ETUDE_WRITE_CASES").is_some() {
         fs::write(&place, &told).unwrap();
@@ -76,7 +76,7 @@ fn names_mean_what_they_mean_to_python() {
 
 #[test]
 fn files_that_cannot_be_read_are_named_with_the_reason() {
-    let mut contents = repository("graph_001_package");
+    let mut contents = repository("001_package");
     contents.insert("deep.py".to_owned(), "(".repeat(100_000).into_bytes());
     contents.insert("minus.py".to_owned(), "-".repeat(1 << 20).into_bytes());
     let sum = "x = 1".to_owned() + &" + 1".repeat(200_000);
@@ -101,7 +101,7 @@ fn indented(depth: usize) -> String {
 
 #[test]
 fn nodes_are_found_by_their_ids() {
-    let graph = Graph::build(&repository("graph_001_package"), 1);
+    let graph = Graph::build(&repository("001_package"), 1);
     for node in graph.nodes() {
         assert_eq!(graph.find(&graph.node(node).id), Some(node));
         for edge in graph.outgoing(node) {
@@ -198,7 +198,7 @@ proptest! {
 
 #[test]
 fn queries_find_what_they_name() {
-    let graph = Graph::build(&repository("graph_001_package"), 1);
+    let graph = Graph::build(&repository("001_package"), 1);
     let index = Index::new(&graph);
     let found = |query: &str| -> Vec<String> {
         let (hits, _) = index.search(&Query::parse(query), 5);
@@ -246,7 +246,7 @@ fn queries_find_what_they_name() {
 
 #[test]
 fn graphs_survive_their_files() {
-    let graph = Graph::build(&repository("graph_001_package"), 1);
+    let graph = Graph::build(&repository("001_package"), 1);
     let listed = ListedGraph::of(&graph);
     assert_eq!(listed.nodes.len(), graph.nodes().count());
     assert_eq!(listed.edges.len(), graph.edges().count());
@@ -254,7 +254,7 @@ fn graphs_survive_their_files() {
     let json = listed.to_json().to_string();
     assert_eq!(ListedGraph::from_json(&json).unwrap(), listed);
 
-    let contents = repository("graph_001_package");
+    let contents = repository("001_package");
     let text = |path: &str| std::str::from_utf8(contents.get(path)?).ok();
     let codefuse = listed.to_codefuse(text);
     let back = ListedGraph::from_json(&codefuse.to_string()).unwrap();

@@ -58,7 +58,7 @@ fn a_repository_is_built_searched_and_shown() {
     let told: Value = serde_json::from_slice(&built.stdout).unwrap();
     assert_eq!(told["files"], 4);
     assert_eq!(told["nodes"]["class"], 1);
-    assert_eq!(told["edges"]["tests"], 4);
+    assert_eq!(told["edges"]["tests"], 3);
     assert_eq!(told["faults"][0][0], "broken.py");
     assert!(stderr(&built).contains("broken.py: line 1: "));
     let lines = fs::read_to_string(out).unwrap();

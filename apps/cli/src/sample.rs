@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use chat::{Chat, Tokenizer};
 use engine::{Engine, Model, SampleError, SampleRequest, Sampler, SamplerOptions};
-use record::{Completion, Message, Sampling, Seed, Speaker, StopReason, TokenId, WeightVersion};
+use record::{Completion, Message, Sampling, Seed, StopReason, TokenId, WeightVersion};
 use serde::Serialize;
 
 use crate::{
@@ -180,10 +180,7 @@ impl Voice {
     fn tokens(&self, text: String) -> Outcome<Vec<TokenId>> {
         match &self.chat {
             Some(chat) => {
-                let message = Message {
-                    role: Speaker::User,
-                    content: text,
-                };
+                let message = Message::user(text);
                 Ok(chat.render(&[message], true).asked()?.tokens)
             }
             None => self.tokenizer.encode(&text).asked(),

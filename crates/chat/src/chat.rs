@@ -1,8 +1,9 @@
 //! A tokenizer with its template: messages to tokens, sampled tokens to text.
 
+use jiff::civil::DateTime;
 use record::{Message, TokenId};
 
-use crate::{ChatError, SpecialTokens, Template, Tokenizer};
+use crate::{ChatError, SpecialTokens, Template, TemplateInput, Tokenizer, files::Extras};
 
 /// What one family of models makes of messages.
 #[derive(Clone, Debug)]
@@ -11,11 +12,15 @@ pub struct Chat {
     template: Template,
     special: SpecialTokens,
     stop: Vec<TokenId>,
+    /// What its files say beside this.
+    extras: Extras,
 }
 
 /// Messages as tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenderedChat {
+    /// What the template made of the messages.
+    pub text: String,
     pub tokens: Vec<TokenId>,
     /// As long as `tokens`: true where the template says that the assistant speaks, in
     /// `{% generation %}` blocks. All false for templates that have none.
@@ -105,7 +110,24 @@ impl Chat {
             template,
             special,
             stop,
+            extras: Extras::default(),
         })
+    }
+
+    /// The same chat with a date for templates that ask for it (`strftime_now`).
+    pub fn at(&self, now: DateTime) -> Self {
+        Self {
+            template: self.template.at(now),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn with_extras(self, extras: Extras) -> Self {
+        Self { extras, ..self }
+    }
+
+    pub(crate) fn extras(&self) -> &Extras {
+        &self.extras
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -137,10 +159,27 @@ impl Chat {
         messages: &[Message],
         add_generation_prompt: bool,
     ) -> Result<RenderedChat, ChatError> {
+        let input = TemplateInput {
+            add_generation_prompt,
+            ..TemplateInput::default()
+        };
+        self.render_with(messages, &input)
+    }
+
+    /// [`Chat::render`] with tools, documents and switches of the template.
+    ///
+    /// # Errors
+    /// [`ChatError::Template`] when the template refuses the messages.
+    pub fn render_with(
+        &self,
+        messages: &[Message],
+        input: &TemplateInput,
+    ) -> Result<RenderedChat, ChatError> {
         let specials = self.tokenizer.special_tokens().map(|(token, _)| token);
-        let marked =
-            self.template
-                .render(messages, add_generation_prompt, &self.special, specials)?;
+        let specials: Vec<&str> = specials.collect();
+        let marked = self
+            .template
+            .render(messages, input, &self.special, &specials)?;
         let tokens = self.tokenizer.encode_marked(&marked)?;
         Ok(RenderedChat {
             assistant_mask: tokens
@@ -148,6 +187,7 @@ impl Chat {
                 .map(|(_, range)| marked.is_assistant(range.start))
                 .collect(),
             tokens: tokens.into_iter().map(|(id, _)| id).collect(),
+            text: marked.text,
         })
     }
 

@@ -4,7 +4,6 @@
 use std::{fs, io, path::Path};
 
 use record::TokenId;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{Chat, ChatError, Template, Tokenizer};
@@ -13,18 +12,44 @@ const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
 const TEMPLATE: &str = "chat_template.jinja";
 const GENERATION: &str = "generation_config.json";
+/// Where older programs wrote the named tokens.
+const NAMED: &str = "special_tokens_map.json";
+
+/// Contents of `tokenizer_config.json` and `generation_config.json` that mean nothing here, kept so that
+/// a chat that is saved again says them still.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extras {
+    config: Map<String, Value>,
+    generation: Map<String, Value>,
+}
 
 /// The named tokens of a model, as its templates may print them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
-    #[serde(rename = "bos_token", skip_serializing_if = "Option::is_none")]
     pub bos: Option<String>,
-    #[serde(rename = "eos_token", skip_serializing_if = "Option::is_none")]
     pub eos: Option<String>,
-    #[serde(rename = "pad_token", skip_serializing_if = "Option::is_none")]
     pub pad: Option<String>,
-    #[serde(rename = "unk_token", skip_serializing_if = "Option::is_none")]
     pub unk: Option<String>,
+}
+
+impl SpecialTokens {
+    /// By the names that templates know.
+    fn named(&self) -> [(&'static str, &Option<String>); 4] {
+        [
+            ("bos_token", &self.bos),
+            ("eos_token", &self.eos),
+            ("pad_token", &self.pad),
+            ("unk_token", &self.unk),
+        ]
+    }
+
+    /// Those that there are, under their names.
+    pub(crate) fn to_variables(&self) -> Map<String, Value> {
+        let there = self.named().into_iter();
+        there
+            .filter_map(|(name, token)| Some((name.to_owned(), json!(token.as_ref()?))))
+            .collect()
+    }
 }
 
 impl Chat {
@@ -42,13 +67,22 @@ impl Chat {
         let config_path = directory.join(CONFIG);
         let config = read_object(&config_path)?
             .ok_or_else(|| ChatError::malformed(&config_path, "no such file"))?;
-        let source = match read_text(&directory.join(TEMPLATE))? {
-            Some(source) => source,
-            None => template_of(&config).ok_or_else(|| ChatError::NoTemplate {
-                directory: directory.to_owned(),
-            })?,
+        let template_path = directory.join(TEMPLATE);
+        let (source, place) = match read_text(&template_path)? {
+            Some(source) => (source, &template_path),
+            None => match template_of(&config) {
+                Some(source) => (source, &config_path),
+                None => {
+                    return Err(ChatError::NoTemplate {
+                        directory: directory.to_owned(),
+                    });
+                }
+            },
         };
-        let named = |key: &str| token_of(&config, key);
+        let template =
+            Template::new(&source).map_err(|error| ChatError::malformed(place, error))?;
+        let older = read_object(&directory.join(NAMED))?.unwrap_or_default();
+        let named = |key: &str| token_of(&config, key).or_else(|| token_of(&older, key));
         let special = SpecialTokens {
             bos: named("bos_token"),
             eos: named("eos_token"),
@@ -59,7 +93,21 @@ impl Chat {
         let generation_path = directory.join(GENERATION);
         let generation = read_object(&generation_path)?.unwrap_or_default();
         let more_stops = stop_ids(&generation, &generation_path)?;
-        Self::new(tokenizer, Template::new(&source)?, special, &more_stops)
+        let chat = Self::new(tokenizer, template, special, &more_stops)
+            .map_err(|error| ChatError::malformed(&config_path, error))?;
+        if let Some(id) = more_stops
+            .into_iter()
+            .find(|id| *id as usize >= chat.tokenizer().vocabulary())
+        {
+            let entries = chat.tokenizer().vocabulary();
+            return Err(ChatError::malformed(
+                &generation_path,
+                format!(
+                    "`eos_token_id` holds {id}, but tokenizer.json has the ids below {entries}"
+                ),
+            ));
+        }
+        Ok(chat.with_extras(Extras { config, generation }))
     }
 
     /// Writes the files of this chat into `directory`, which must exist.
@@ -81,24 +129,18 @@ impl Chat {
     /// [`ChatError::Tokenizer`] when a loaded tokenizer cannot be written as JSON.
     pub fn to_files(&self) -> Result<[(&'static str, String); 3], ChatError> {
         let special = self.special_tokens();
-        let mut config = Map::new();
-        config.insert(
-            "tokenizer_class".to_owned(),
-            json!("PreTrainedTokenizerFast"),
-        );
-        config.insert("clean_up_tokenization_spaces".to_owned(), json!(false));
-        let named = [
-            ("bos_token", &special.bos),
-            ("eos_token", &special.eos),
-            ("pad_token", &special.pad),
-            ("unk_token", &special.unk),
-        ];
-        for (key, token) in named {
-            config.extend(token.iter().map(|token| (key.to_owned(), json!(token))));
-        }
+        let extras = self.extras();
+        let mut config = extras.config.clone();
+        config
+            .entry("tokenizer_class")
+            .or_insert_with(|| json!("PreTrainedTokenizerFast"));
+        config
+            .entry("clean_up_tokenization_spaces")
+            .or_insert(json!(false));
+        config.extend(special.to_variables());
         config.insert("chat_template".to_owned(), json!(self.template().source()));
 
-        let mut generation = Map::new();
+        let mut generation = extras.generation.clone();
         generation.insert("eos_token_id".to_owned(), json!(self.stop_tokens()));
         let pad = special
             .pad

@@ -17,5 +17,5 @@ pub use bpe::BpeOptions;
 pub use chat::{Chat, RenderedChat};
 pub use error::ChatError;
 pub use files::SpecialTokens;
-pub use template::Template;
+pub use template::{Template, TemplateInput};
 pub use tokenizer::Tokenizer;

@@ -1,8 +1,8 @@
 //! Text that remembers where its parts came from while it passes through a template.
 //!
 //! Three private-use characters carry the memory. Before rendering, [`guard`] puts a [`GUARD`] in
-//! front of everything in untrusted text that would read as a special token (and in front of the
-//! three characters themselves). While rendering, assistant parts are wrapped in [`BEGIN`] and
+//! front of everything in untrusted text that would read as a special token, or could become one with
+//! what stands before or after it (and in front of the three characters themselves). While rendering, assistant parts are wrapped in [`BEGIN`] and
 //! [`END`]. After rendering, [`MarkedText::parse`] takes all marks out again.
 
 use std::ops::Range;
@@ -19,26 +19,49 @@ pub(crate) fn is_mark(c: char) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MarkedText {
     pub(crate) text: String,
-    /// Byte offsets in `text`, ascending, at which no special token may begin.
+    /// Byte offsets in `text`, ascending, that no special token may cover.
     pub(crate) guarded: Vec<usize>,
     /// Byte ranges of `text` that the assistant says, ascending and apart.
     pub(crate) assistant: Vec<Range<usize>>,
 }
 
-/// `text` with a guard before every place where one of `specials` begins and before every mark.
-pub(crate) fn guard<'a>(text: &str, specials: impl Iterator<Item = &'a str> + Clone) -> String {
+/// `text` with a guard before every mark, before every place where one of `specials` begins, where its
+/// end could go on to be one, and at its beginning if that could be the rest of one.
+pub(crate) fn guard(text: &str, specials: &[&str]) -> String {
+    // Most characters begin no special token.
+    let mut first = [false; 256];
+    for byte in specials.iter().filter_map(|special| special.bytes().next()) {
+        first[usize::from(byte)] = true;
+    }
     let mut guarded = String::with_capacity(text.len());
+    let mut open = specials
+        .iter()
+        .any(|special| may_go_on(special, text.trim_start()));
     for (at, c) in text.char_indices() {
-        if is_mark(c)
-            || specials
-                .clone()
-                .any(|special| text[at..].starts_with(special))
-        {
+        let rest = &text[at..];
+        let suspect = first[usize::from(rest.as_bytes()[0])];
+        // A template may strip the white space around a text.
+        let begins = |special: &&str| {
+            rest.starts_with(*special)
+                || special.starts_with(rest)
+                || special.starts_with(rest.trim_end())
+        };
+        let head = open && !c.is_whitespace();
+        if is_mark(c) || head || (suspect && specials.iter().any(begins)) {
             guarded.push(GUARD);
         }
+        open &= !head;
         guarded.push(c);
     }
     guarded
+}
+
+/// Whether `text` reads as what follows the first characters of `special`, as far as either goes.
+fn may_go_on(special: &str, text: &str) -> bool {
+    let rests = special.char_indices().skip(1).map(|(at, _)| &special[at..]);
+    let mut rests = rests.filter(|rest| !rest.is_empty());
+    !text.is_empty()
+        && rests.any(|rest| text.starts_with(rest) || rest.starts_with(text.trim_end()))
 }
 
 impl MarkedText {
@@ -83,13 +106,39 @@ mod tests {
     proptest! {
         #[test]
         fn marks_leave_the_text_alone(text in "[<|end>a\u{E000}-\u{E002}]{0,24}") {
-            let marked = MarkedText::parse(&guard(&text, ["<|end|>", "<"].into_iter()));
+            let marked = MarkedText::parse(&guard(&text, &["<|end|>", "<"]));
             prop_assert_eq!(&marked.text, &text);
             for (at, c) in text.char_indices() {
                 let guarded = marked.guarded.contains(&at);
-                prop_assert_eq!(guarded, c == '<' || is_mark(c));
+                // The first character may be the rest of a special token.
+                prop_assert!(guarded || !(c == '<' || is_mark(c)));
+                prop_assert!(!guarded || at == 0 || c == '<' || is_mark(c));
             }
             prop_assert!(marked.assistant.is_empty());
+        }
+
+        /// Whatever stands before and after: no special token covers a part of the text.
+        #[test]
+        fn no_special_token_reaches_into_guarded_text(
+            before in "[<|endab>/ ]{0,6}",
+            text in "[<|endab>/ ]{0,9}",
+            after in "[<|endab>/ ]{0,6}",
+            strip: bool,
+        ) {
+            let specials = ["<|end|>", "<", "</b>", "<|a|>", "ab"];
+            let guarded = guard(&text, &specials);
+            let shown = if strip { guarded.trim() } else { &guarded };
+            let text = if strip { text.trim() } else { &text };
+            let marked = MarkedText::parse(&format!("{before}{shown}{after}"));
+            let inside = before.len()..before.len() + text.len();
+            for special in specials {
+                for (at, _) in marked.text.match_indices(special) {
+                    let covers = at..at + special.len();
+                    let reaches = covers.start.max(inside.start) < covers.end.min(inside.end);
+                    let held = marked.guarded.iter().any(|guard| covers.contains(guard));
+                    prop_assert!(!reaches || held, "{special} at {at} of {:?}", marked.text);
+                }
+            }
         }
     }
 }

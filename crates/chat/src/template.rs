@@ -8,18 +8,33 @@ use std::sync::Arc;
 
 use jiff::civil::DateTime;
 use minijinja::{
-    Environment, Error, ErrorKind, Value,
+    Environment, Error, ErrorKind, State, Value,
     syntax::SyntaxConfig,
-    value::{Kwargs, Serde},
+    value::{Kwargs, Serde, from_args},
 };
 use minijinja_contrib::pycompat::unknown_method_callback;
-use record::Message;
+use record::{FunctionCall, Message, ToolCall};
+use serde_json::{Map, Value as Json};
 
 use crate::{
     ChatError, SpecialTokens,
     marked::{self, MarkedText},
     python,
 };
+
+/// What a template may be given beside the messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TemplateInput {
+    /// End with the beginning of an assistant's turn.
+    pub add_generation_prompt: bool,
+    /// The functions that the assistant may call, as JSON schemas; like messages they are only text.
+    pub tools: Vec<Json>,
+    /// What the assistant may look up; like messages they are only text.
+    pub documents: Vec<Json>,
+    /// Switches of the template (`enable_thinking`), said by whoever runs the model: they may write
+    /// special tokens.
+    pub variables: Map<String, Json>,
+}
 
 /// One compiled chat template.
 #[derive(Clone, Debug)]
@@ -70,34 +85,75 @@ impl Template {
         }
     }
 
-    /// The text of `messages`. What reads as one of `specials` inside a message is guarded, so that
-    /// it stays ordinary text.
+    /// The text of `messages`. What could be or become one of `specials` inside a message or a tool is
+    /// guarded, so that it stays ordinary text.
     ///
     /// # Errors
     /// [`ChatError::Template`] when the template refuses the messages.
-    pub(crate) fn render<'a>(
+    pub(crate) fn render(
         &self,
         messages: &[Message],
-        add_generation_prompt: bool,
+        input: &TemplateInput,
         tokens: &SpecialTokens,
-        specials: impl Iterator<Item = &'a str> + Clone,
+        specials: &[&str],
     ) -> Result<MarkedText, ChatError> {
         let guarded: Vec<Message> = messages
             .iter()
-            .map(|message| Message {
-                role: message.role,
-                content: marked::guard(&message.content, specials.clone()),
-            })
+            .map(|message| guard_message(message, specials))
             .collect();
+        let listed = |list: &[Json]| match list {
+            [] => Value::from(()),
+            list => {
+                let guarded = list.iter().map(|one| guard_json(one, specials));
+                Value::from(Serde(guarded.collect::<Vec<_>>()))
+            }
+        };
+        let mut variables = tokens.to_variables();
+        variables.extend(input.variables.clone());
         let context = minijinja::context! {
             messages => Value::from(Serde(guarded)),
-            add_generation_prompt,
-            tools => (),
-            documents => (),
-            ..Value::from(Serde(tokens))
+            add_generation_prompt => input.add_generation_prompt,
+            tools => listed(&input.tools),
+            documents => listed(&input.documents),
+            ..Value::from(Serde(variables))
         };
         let rendered = self.environment.get_template(NAME)?.render(context)?;
         Ok(MarkedText::parse(&rendered))
+    }
+}
+
+fn guard_message(message: &Message, specials: &[&str]) -> Message {
+    let guard = |text: &String| marked::guard(text, specials);
+    let guard_call = |call: &ToolCall| ToolCall {
+        id: call.id.as_ref().map(guard),
+        kind: call.kind,
+        function: FunctionCall {
+            name: guard(&call.function.name),
+            arguments: guard_json(&call.function.arguments, specials),
+        },
+    };
+    Message {
+        role: message.role,
+        content: guard(&message.content),
+        reasoning_content: message.reasoning_content.as_ref().map(guard),
+        tool_calls: message.tool_calls.iter().map(guard_call).collect(),
+        tool_call_id: message.tool_call_id.as_ref().map(guard),
+        name: message.name.as_ref().map(guard),
+    }
+}
+
+fn guard_json(value: &Json, specials: &[&str]) -> Json {
+    match value {
+        Json::String(text) => Json::String(marked::guard(text, specials)),
+        Json::Array(items) => items
+            .iter()
+            .map(|item| guard_json(item, specials))
+            .collect(),
+        Json::Object(fields) => fields
+            .iter()
+            .map(|(key, field)| (marked::guard(key, specials), guard_json(field, specials)))
+            .collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.clone(),
     }
 }
 
@@ -109,7 +165,13 @@ fn environment() -> Result<Environment<'static>, ChatError> {
             .lstrip_blocks(true)
             .build()?,
     );
-    environment.set_unknown_method_callback(unknown_method_callback);
+    environment.set_unknown_method_callback(method);
+    environment.set_formatter(|out, state, value| match f64::try_from(value.clone()) {
+        Ok(float) if value.is_number() && !value.is_integer() && float.is_finite() => out
+            .write_str(&python::float_repr(float))
+            .map_err(Error::from),
+        _ => minijinja::escape_formatter(out, state, value),
+    });
     environment.add_function(
         "raise_exception",
         |message: String| -> Result<Value, Error> { Err(invalid(message)) },
@@ -124,16 +186,62 @@ fn environment() -> Result<Environment<'static>, ChatError> {
     Ok(environment)
 }
 
+/// Methods of Python's own types.
+fn method(
+    state: &mut State,
+    value: &Value,
+    name: &str,
+    arguments: &[Value],
+) -> Result<Value, Error> {
+    match (name, value.as_str()) {
+        ("rsplit", Some(text)) => {
+            let (separator, most): (String, Option<usize>) = from_args(arguments)?;
+            let parts: Vec<&str> = match most {
+                Some(most) => text.rsplitn(most + 1, &separator).collect(),
+                None => text.rsplit(&separator).collect(),
+            };
+            Ok(parts.into_iter().rev().map(Value::from).collect())
+        }
+        ("title", Some(text)) if arguments.is_empty() => Ok(python::title(text).into()),
+        _ => unknown_method_callback(state, value, name, arguments),
+    }
+}
+
 fn invalid(message: impl ToString) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
-fn tojson(value: Serde<serde_json::Value>, options: Kwargs) -> Result<Value, Error> {
-    let indent = options.get::<Option<usize>>("indent")?;
-    // Non-ASCII text is always written as it is, whatever `ensure_ascii` says, as in transformers.
-    let _ = options.get::<Option<bool>>("ensure_ascii")?;
+/// `json.dumps` with the options that `transformers` passes on.
+fn tojson(value: Serde<Json>, options: Kwargs) -> Result<Value, Error> {
+    let indent = match options.get::<Option<Value>>("indent")? {
+        None => None,
+        Some(indent) if indent.is_none() => None,
+        Some(indent) => Some(match indent.as_str() {
+            Some(text) => text.to_owned(),
+            None => " ".repeat(usize::try_from(indent)?),
+        }),
+    };
+    let mut style = python::JsonStyle::new(indent);
+    if let Some((item, key)) = separators(options.get::<Option<Value>>("separators")?)? {
+        (style.item_separator, style.key_separator) = (item, key);
+    }
+    style.sort_keys = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
+    style.ensure_ascii = options
+        .get::<Option<bool>>("ensure_ascii")?
+        .unwrap_or(false);
     options.assert_all_used()?;
-    Ok(Value::from_safe_string(python::to_json(&value, indent)))
+    Ok(Value::from_safe_string(style.print(&value)))
+}
+
+fn separators(given: Option<Value>) -> Result<Option<(String, String)>, Error> {
+    let Some(given) = given.filter(|given| !given.is_none()) else {
+        return Ok(None);
+    };
+    let parts: Vec<String> = given.try_iter()?.map(|part| part.to_string()).collect();
+    match <[String; 2]>::try_from(parts) {
+        Ok([item, key]) => Ok(Some((item, key))),
+        Err(_) => Err(invalid("`separators` of tojson must be a pair of texts")),
+    }
 }
 
 /// `source` with its `{% generation %}` blocks turned into `{% filter mark %}` blocks.
@@ -173,9 +281,12 @@ mod tests {
             eos: Some("</s>".to_owned()),
             ..SpecialTokens::default()
         };
-        let none = std::iter::empty();
+        let input = TemplateInput {
+            add_generation_prompt: true,
+            ..TemplateInput::default()
+        };
         Ok(Template::new(source)?
-            .render(&messages, true, &tokens, none)?
+            .render(&messages, &input, &tokens, &[])?
             .text)
     }
 
@@ -190,7 +301,11 @@ mod tests {
                 r#"{"b": [1, 2.0, 1e-07], "a": null}"#,
             ),
             ("{{ {'b': 1}|tojson(indent=2) }}", "{\n  \"b\": 1\n}"),
-            ("{{ 'é'|tojson(ensure_ascii=true) }}", "\"é\""),
+            ("{{ 'é'|tojson(ensure_ascii=true) }}", r#""\u00e9""#),
+            (
+                "{{ [1, {}]|tojson(separators=(',', ':'), indent='\t') }}",
+                "[\n\t1,\n\t{}\n]",
+            ),
             (
                 "{{ none is iterable }}{{ tools is iterable }}{{ [] is iterable }}",
                 "FalseFalseTrue",
@@ -228,17 +343,11 @@ mod tests {
         let template = Template::new("{{ strftime_now('%d %b %Y') }}").unwrap();
         let dated = template.at(jiff::civil::date(2026, 3, 9).at(1, 2, 3, 0));
         let tokens = SpecialTokens::default();
-        assert_eq!(
-            dated
-                .render(&[], false, &tokens, std::iter::empty())
-                .unwrap()
-                .text,
-            "09 Mar 2026"
-        );
-        assert!(
-            template
-                .render(&[], false, &tokens, std::iter::empty())
-                .is_err()
-        );
+        let render = |template: &Template| {
+            let input = TemplateInput::default();
+            template.render(&[], &input, &tokens, &[])
+        };
+        assert_eq!(render(&dated).unwrap().text, "09 Mar 2026");
+        assert!(render(&template).is_err());
     }
 }

@@ -19,6 +19,9 @@ pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     /// Longest first: where several match, the longest wins.
     literals: Vec<Literal>,
+    vocabulary: usize,
+    /// Bytes that a literal begins with.
+    first: [bool; 256],
 }
 
 /// A token that is matched as a whole, before text is cut into words.
@@ -104,9 +107,9 @@ impl Tokenizer {
         self.inner.token_to_id(token)
     }
 
-    /// Entries in all, special tokens included.
+    /// One more than the largest id, special tokens included: the rows that an embedding needs.
     pub fn vocabulary(&self) -> usize {
-        self.inner.get_vocab_size(true)
+        self.vocabulary
     }
 
     /// Special tokens with their ids, longest first.
@@ -136,10 +139,21 @@ impl Tokenizer {
             })
             .collect();
         literals.sort_unstable_by_key(|literal| (Reverse(literal.content.len()), literal.id));
-        Self { inner, literals }
+        let ids = inner.get_vocab(true).into_values();
+        let vocabulary = ids.max().map_or(0, |largest| largest as usize + 1);
+        let mut first = [false; 256];
+        for literal in &literals {
+            first[usize::from(literal.content.as_bytes()[0])] = true;
+        }
+        Self {
+            inner,
+            literals,
+            vocabulary,
+            first,
+        }
     }
 
-    /// Ids with the byte ranges of `marked.text` that they stand for. No special token begins at a
+    /// Ids with the byte ranges of `marked.text` that they stand for. No special token covers a
     /// guarded offset; otherwise the ids are those that Hugging Face's `encode` gives without its
     /// post-processor.
     pub(crate) fn encode_marked(
@@ -177,9 +191,15 @@ impl Tokenizer {
         let mut matches = Vec::new();
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
-            let guarded = marked.guarded.binary_search(&at).is_ok();
-            let hit = self.literals.iter().find(|literal| {
-                !(literal.special && guarded)
+            let next = marked.guarded.partition_point(|guard| *guard < at);
+            let free = marked
+                .guarded
+                .get(next)
+                .map_or(text.len(), |guard| guard - at);
+            let suspect = self.first[usize::from(text.as_bytes()[at])];
+            let mut candidates = self.literals.iter().filter(|_| suspect);
+            let hit = candidates.find(|literal| {
+                !(literal.special && free < literal.content.len())
                     && text[at..].starts_with(&literal.content)
                     && !(literal.single_word && inside_word(text, at, literal.content.len()))
             });

@@ -176,7 +176,7 @@ proptest! {
             mask.resize(mask.len() + said.len() + 1, role == Speaker::Assistant);
             tokens.extend(said);
             tokens.push(id("<|end|>"));
-            messages.push(Message { role, content });
+            messages.push(Message::new(role, content));
         }
         if add_generation_prompt {
             tokens.push(id("<|assistant|>"));

@@ -16,6 +16,6 @@ pub use completion::{Completion, Sampling, StopReason, TokenId, WeightVersion};
 pub use datum::{Batch, Datum};
 pub use episode::{Call, Episode, EpisodeId, Group, TaskId};
 pub use estimate::Estimate;
-pub use message::{Message, Speaker};
+pub use message::{FunctionCall, Message, Speaker, ToolCall, ToolKind};
 pub use outcome::{Fault, FaultKind, Outcome, Reward};
 pub use seed::Seed;

@@ -41,6 +41,14 @@ impl CacheShape {
         self.layers * self.key_values * self.head_len() * size_of::<f32>()
     }
 
+    /// The same for another number of tokens.
+    pub(crate) fn with_tokens(self, tokens: usize) -> Self {
+        Self {
+            capacity: tokens.next_multiple_of(PANEL),
+            ..self
+        }
+    }
+
     fn head_len(self) -> usize {
         self.capacity * (self.dim + self.dim.next_multiple_of(PANEL))
     }
@@ -68,6 +76,22 @@ impl KvCache {
         let len = self.shape.head_len();
         let head = &self.data[(layer * self.shape.key_values + kv) * len..][..len];
         head.split_at(self.shape.capacity * self.shape.dim)
+    }
+
+    /// Copies what fits into a cache of the same model that has less room.
+    pub(crate) fn copy_into(&self, copy: &mut Self) {
+        let (from, to) = (self.shape, copy.shape);
+        let whole = |capacity: usize| (capacity * PANEL).max(1);
+        let heads = self.data.chunks_exact(from.head_len().max(1));
+        for (from_head, to_head) in heads.zip(copy.data.chunks_exact_mut(to.head_len().max(1))) {
+            let (from_keys, from_values) = from_head.split_at(from.capacity * from.dim);
+            let (to_keys, to_values) = to_head.split_at_mut(to.capacity * to.dim);
+            to_keys.copy_from_slice(&from_keys[..to_keys.len()]);
+            let panels = from_values.chunks_exact(whole(from.capacity));
+            for (from, to) in panels.zip(to_values.chunks_exact_mut(whole(to.capacity))) {
+                to.copy_from_slice(&from[..to.len()]);
+            }
+        }
     }
 
     /// Enters the keys and values of one layer's fused projections. The first token is at `position`

@@ -184,6 +184,12 @@ pub enum SampleError {
     NoRoom { needed: usize, budget: usize },
     #[error("the model gave logits that are not finite at response position {position}")]
     NotFinite { position: usize },
+    #[error("logit bias for token {token}, which is outside the vocabulary of {vocab_size}")]
+    UnknownBias { token: u32, vocab_size: usize },
+    #[error("stop strings need a watch that reads the text; ask through a policy, which has one")]
+    StopStringsUnwatched,
+    #[error("the request was cancelled")]
+    Cancelled,
     #[error("the sampler was shut down before the request was answered")]
     Stopped,
 }

@@ -4,10 +4,14 @@
 //! and [`Sampler`] (continuous batching), which share weights through `Arc<Model>`; [`Adapter`] (LoRA); [`ValueLearner`] (a
 //! value function).
 
+mod admission;
+mod attend;
 mod batch;
 mod block;
 mod buffer;
 mod cache;
+mod cache_pool;
+mod check;
 mod checkpoint;
 mod config;
 mod decode;
@@ -22,12 +26,16 @@ mod model;
 mod pass;
 mod pool;
 mod positions;
+mod prefixes;
+mod prompt_scores;
+mod response;
 mod sampler;
 mod scheduler;
 mod score;
 #[cfg(test)]
 mod testing;
 mod token_loss;
+mod truncate;
 mod value;
 mod workspace;
 
@@ -40,6 +48,9 @@ pub use lora::{Adapter, LoraConfig, LoraTarget};
 pub use model::Model;
 pub use pool::Engine;
 pub use positions::RopeScaling;
-pub use sampler::{Done, SampleRequest, Sampler, SamplerOptions};
+pub use response::{Next, Sampled, Watch};
+pub use sampler::{
+    Done, PromptUsage, SampleExtras, SampleRequest, Sampler, SamplerOptions, Ticket,
+};
 pub use token_loss::{RowScores, TokenLoss, TrainRow};
 pub use value::{ValueHead, ValueLearner, ValueLoss, ValueReport};

@@ -3,6 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Sender, channel},
     },
     thread::{self, JoinHandle},
@@ -11,7 +12,7 @@ use std::{
 use record::{Completion, Sampling, Seed, TokenId, WeightVersion};
 
 use crate::{
-    Engine, EngineError, Model, SampleError,
+    Engine, EngineError, Model, SampleError, Watch,
     scheduler::{Command, Published, Scheduler},
 };
 
@@ -23,6 +24,9 @@ pub struct SamplerOptions {
     /// Memory for keys and values. Each request reserves room for its prompt and the most tokens it
     /// may get.
     pub cache_bytes: usize,
+    /// The part of it that sequences may keep after their answers, for requests that begin with the
+    /// same tokens.
+    pub reuse_bytes: usize,
     /// Prompt tokens run between two decoding steps, so that long prompts do not stall responses.
     pub prefill_tokens: usize,
 }
@@ -32,6 +36,7 @@ impl Default for SamplerOptions {
         Self {
             max_sequences: 256,
             cache_bytes: 1 << 30,
+            reuse_bytes: 1 << 28,
             prefill_tokens: 8192,
         }
     }
@@ -52,6 +57,39 @@ pub struct SampleRequest {
     pub done: Done,
 }
 
+/// What else may be wanted of a request. None of it changes what is sampled.
+#[derive(Debug, Default)]
+pub struct SampleExtras {
+    /// Also the log-probabilities of the prompt: one more pass over it, shared by requests for the same
+    /// prompt one after the other.
+    pub prompt_logprobs: bool,
+    /// Also the so many most probable tokens at each place, with their log-probabilities.
+    pub top_logprobs: usize,
+    /// Sees each token. Whoever gives [`Sampling::stop_strings`] must end the response by it: the engine
+    /// knows no text.
+    pub watch: Option<Watch>,
+}
+
+/// What the prompts of all requests so far took, without their last tokens, which are always run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptUsage {
+    /// Prompt tokens that were run.
+    pub run: u64,
+    /// Prompt tokens whose keys and values were there already.
+    pub reused: u64,
+}
+
+/// The same while it is counted.
+#[derive(Debug, Default)]
+pub(crate) struct PromptCounters {
+    pub(crate) run: AtomicU64,
+    pub(crate) reused: AtomicU64,
+}
+
+/// Names a request to [`Sampler::cancel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
 /// A handle to one thread that batches all requests for several models continuously. Clones share
 /// it; when the last is dropped the thread ends and requests still open get
 /// [`SampleError::Stopped`].
@@ -61,6 +99,8 @@ pub struct Sampler {
 }
 
 struct Shared {
+    tickets: AtomicU64,
+    usage: Arc<PromptCounters>,
     commands: Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -68,13 +108,16 @@ struct Shared {
 impl Sampler {
     pub fn start(engine: &Engine, options: SamplerOptions) -> Result<Self, EngineError> {
         let (commands, receiver) = channel();
-        let scheduler = Scheduler::new(engine.clone(), options, receiver);
+        let usage = Arc::new(PromptCounters::default());
+        let scheduler = Scheduler::new(engine.clone(), options, receiver, Arc::clone(&usage));
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
             .spawn(move || scheduler.run())
             .map_err(|source| EngineError::Sampler { source })?;
         Ok(Self {
             shared: Arc::new(Shared {
+                tickets: AtomicU64::new(0),
+                usage,
                 commands,
                 thread: Mutex::new(Some(thread)),
             }),
@@ -92,8 +135,34 @@ impl Sampler {
     }
 
     /// Queues a request. Whatever is wrong with it is told through its callback.
-    pub fn submit(&self, request: SampleRequest) {
-        self.send(Command::Submit(request));
+    pub fn submit(&self, request: SampleRequest) -> Ticket {
+        self.submit_with(request, SampleExtras::default())
+    }
+
+    /// [`Self::submit`], wanting more of the answer.
+    pub fn submit_with(&self, request: SampleRequest, extras: SampleExtras) -> Ticket {
+        let ticket = Ticket(self.shared.tickets.fetch_add(1, Ordering::Relaxed));
+        self.send(Command::Submit {
+            ticket,
+            request,
+            extras,
+        });
+        ticket
+    }
+
+    /// Takes a request back: its place and its memory are free with the next token, and it is answered
+    /// with [`SampleError::Cancelled`]. Does nothing to one that was answered already.
+    pub fn cancel(&self, ticket: Ticket) {
+        self.send(Command::Cancel(ticket));
+    }
+
+    /// How much of the prompts did not have to be run.
+    pub fn prompt_usage(&self) -> PromptUsage {
+        let usage = &self.shared.usage;
+        PromptUsage {
+            run: usage.run.load(Ordering::Relaxed),
+            reused: usage.reused.load(Ordering::Relaxed),
+        }
     }
 
     /// Ends the thread; open and later requests get [`SampleError::Stopped`].
@@ -104,7 +173,7 @@ impl Sampler {
 
     fn send(&self, command: Command) {
         if let Err(unsent) = self.shared.commands.send(command)
-            && let Command::Submit(request) = unsent.0
+            && let Command::Submit { request, .. } = unsent.0
         {
             (request.done)(Err(SampleError::Stopped));
         }

@@ -1,4 +1,4 @@
-//! Continuous batching: admits requests, shares prompts, decodes all models together, answers.
+//! Continuous batching: takes requests, decodes all models together, answers.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,19 +9,33 @@ use std::{
 };
 
 use rayon::prelude::*;
-use record::{Completion, Sampling, StopReason, TokenId, WeightVersion};
+use record::{Completion, StopReason, TokenId, WeightVersion};
 
 use crate::{
-    Adapter, Engine, Model, SampleError, SampleRequest, SamplerOptions,
-    cache::{CacheShape, KvCache},
-    decode::{self, Response, ResponseState, Row, same_adapter},
-    sampler::Done,
+    Adapter, Engine, Model, SampleError, SampleExtras, SampleRequest, SamplerOptions, Ticket,
+    cache::KvCache,
+    cache_pool::CachePool,
+    check::{Checked, check},
+    decode::{self, Row, same_adapter},
+    draw::History,
+    prefixes::Prefixes,
+    prompt_scores::PromptScores,
+    response::{Response, ResponseState, Stretch},
+    sampler::{Done, PromptCounters},
 };
 
 /// What a [`crate::Sampler`] tells its thread.
 pub(crate) enum Command {
-    Publish { model: String, published: Published },
-    Submit(SampleRequest),
+    Publish {
+        model: String,
+        published: Published,
+    },
+    Submit {
+        ticket: Ticket,
+        request: SampleRequest,
+        extras: SampleExtras,
+    },
+    Cancel(Ticket),
     Stop,
 }
 
@@ -34,51 +48,33 @@ pub(crate) struct Published {
 
 /// The state of the sampler's thread.
 pub(crate) struct Scheduler {
-    engine: Engine,
-    options: SamplerOptions,
+    pub(crate) engine: Engine,
+    pub(crate) options: SamplerOptions,
     commands: Receiver<Command>,
     models: BTreeMap<String, Published>,
-    waiting: VecDeque<Waiting>,
-    running: Vec<Running>,
-    /// Bytes of the caches of `running`; a shared one counts once.
-    cache_bytes: usize,
-    /// Caches of answered requests, for the next of the same shape.
-    spare: Vec<KvCache>,
+    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) running: Vec<Running>,
+    pub(crate) pool: CachePool,
+    pub(crate) prefixes: Prefixes,
+    prompt_scores: PromptScores,
+    pub(crate) usage: Arc<PromptCounters>,
 }
 
 /// A request that was found to be in order, with the weights that it will use.
-struct Waiting {
-    published: Published,
-    request: SampleRequest,
-    limit: usize,
-    cache: CacheShapes,
-}
-
-/// The caches of one request: the prompt without its last token, and what comes after.
-#[derive(Clone, Copy)]
-struct CacheShapes {
-    prompt: CacheShape,
-    own: CacheShape,
-}
-
-impl CacheShapes {
-    fn bytes(self) -> usize {
-        self.prompt.bytes() + self.own.bytes()
-    }
-}
-
-/// Where the prompt of a request will be.
-#[derive(Clone)]
-enum PromptCache {
-    InFlight(Arc<KvCache>),
-    /// Index among those being run.
-    Fresh(usize),
+pub(crate) struct Waiting {
+    ticket: Ticket,
+    pub(crate) published: Published,
+    pub(crate) request: SampleRequest,
+    extras: SampleExtras,
+    pub(crate) limit: usize,
 }
 
 /// A request under way.
-struct Running {
+pub(crate) struct Running {
+    ticket: Ticket,
     published: Published,
     prompt: Vec<TokenId>,
+    prompt_logprobs: Vec<f32>,
     done: Done,
     response: Response,
 }
@@ -108,6 +104,7 @@ impl Scheduler {
         engine: Engine,
         options: SamplerOptions,
         commands: Receiver<Command>,
+        usage: Arc<PromptCounters>,
     ) -> Self {
         Self {
             engine,
@@ -116,8 +113,10 @@ impl Scheduler {
             models: BTreeMap::new(),
             waiting: VecDeque::new(),
             running: Vec::new(),
-            cache_bytes: 0,
-            spare: Vec::new(),
+            pool: CachePool::new(options.cache_bytes),
+            prefixes: Prefixes::default(),
+            prompt_scores: PromptScores::default(),
+            usage,
         }
     }
 
@@ -133,7 +132,7 @@ impl Scheduler {
             done(Err(SampleError::Stopped));
         }
         for command in self.commands.try_iter() {
-            if let Command::Submit(request) = command {
+            if let Command::Submit { request, .. } = command {
                 (request.done)(Err(SampleError::Stopped));
             }
         }
@@ -150,179 +149,103 @@ impl Scheduler {
                 self.commands.try_recv()
             };
             match next {
-                Ok(Command::Publish { model, published }) => {
-                    self.models.insert(model, published);
-                }
-                Ok(Command::Submit(request)) => self.enqueue(request),
+                Ok(Command::Publish { model, published }) => self.publish(model, published),
+                Ok(Command::Submit {
+                    ticket,
+                    request,
+                    extras,
+                }) => self.enqueue(ticket, request, extras),
+                Ok(Command::Cancel(ticket)) => self.cancel(ticket),
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }
         }
     }
 
-    fn enqueue(&mut self, request: SampleRequest) {
-        match self.check(&request) {
+    fn publish(&mut self, model: String, published: Published) {
+        self.models.insert(model, published);
+        self.forget_old_weights();
+        self.prompt_scores.clear();
+    }
+
+    /// Nobody will ask again under weights that were replaced and that no request has.
+    fn forget_old_weights(&mut self) {
+        let published = self.models.values();
+        let waiting = self.waiting.iter().map(|waiting| &waiting.published);
+        let running = self.running.iter().map(|running| &running.published);
+        let mut current: Vec<&Arc<Model>> = Vec::new();
+        for Published { weights, .. } in published.chain(waiting).chain(running) {
+            if !current.iter().any(|known| Arc::ptr_eq(known, weights)) {
+                current.push(weights);
+            }
+        }
+        self.prefixes.retain(&mut self.pool, &current);
+    }
+
+    fn enqueue(&mut self, ticket: Ticket, request: SampleRequest, extras: SampleExtras) {
+        let published = self.models.get(&request.model);
+        match check(&request, &extras, published, self.options.cache_bytes) {
             Err(error) => (request.done)(Err(error)),
-            Ok((published, 0, _)) => {
+            Ok(Checked {
+                published,
+                limit: 0,
+            }) => {
+                let prompt_logprobs = match extras.prompt_logprobs {
+                    true => self.score_prompt(&published.weights, &request.prompt),
+                    false => Vec::new(),
+                };
                 let completion = Completion {
                     prompt: request.prompt,
                     response: Vec::new(),
                     logprobs: Vec::new(),
+                    sampled_logprobs: Vec::new(),
+                    top_logprobs: Vec::new(),
+                    prompt_logprobs,
                     stop: StopReason::Length,
                     sampling: request.sampling,
                     weights: published.version,
                 };
                 (request.done)(Ok(completion));
             }
-            Ok((published, limit, cache)) => {
+            Ok(Checked { published, limit }) => {
                 self.waiting.push_back(Waiting {
+                    ticket,
                     published,
                     request,
+                    extras,
                     limit,
-                    cache,
                 });
             }
         }
     }
 
-    /// The weights for a request, the most tokens that it can get and the cache that this takes.
-    fn check(
-        &self,
-        request: &SampleRequest,
-    ) -> Result<(Published, usize, CacheShapes), SampleError> {
-        let Some(published) = self.models.get(&request.model) else {
-            return Err(SampleError::UnknownModel {
-                model: request.model.clone(),
-            });
-        };
-        let config = published.weights.config();
-        let (tokens, context, vocab_size) =
-            (request.prompt.len(), config.context, config.vocab_size);
-        if tokens == 0 {
-            return Err(SampleError::EmptyPrompt);
-        }
-        if tokens >= context {
-            return Err(SampleError::PromptTooLong { tokens, context });
-        }
-        let unknown = |&token: &TokenId| token as usize >= vocab_size;
-        if let Some(position) = request.prompt.iter().position(unknown) {
-            let token = request.prompt[position];
-            return Err(SampleError::UnknownToken {
-                position,
-                token,
-                vocab_size,
-            });
-        }
-        check_sampling(&request.sampling)?;
-        let limit = request.sampling.max_tokens.min(context - tokens);
-        // The last token of the prompt is fed with the response, whose own last is never fed.
-        let cache = CacheShapes {
-            prompt: CacheShape::new(config, tokens - 1),
-            own: CacheShape::new(config, limit),
-        };
-        let (needed, budget) = (cache.bytes(), self.options.cache_bytes);
-        if needed > budget {
-            return Err(SampleError::NoRoom { needed, budget });
-        }
-        Ok((published.clone(), limit, cache))
-    }
-
-    /// Moves requests from `waiting` to `running` while there is room, in order, and brings their
-    /// prompts into caches: shared where another request in flight has the same, else run.
-    fn admit(&mut self) {
-        let mut admitted: Vec<(Waiting, PromptCache)> = Vec::new();
-        let mut fresh: Vec<(Arc<Model>, Vec<TokenId>, KvCache)> = Vec::new();
-        let mut prefill_tokens = 0;
-        while let Some(next) = self.waiting.front() {
-            let known = self.prompt_in_flight(next, &admitted);
-            let (bytes, tokens) = match known {
-                Some(_) => (next.cache.own.bytes(), 0),
-                None => (next.cache.bytes(), next.request.prompt.len()),
-            };
-            let full = self.running.len() + admitted.len() >= self.options.max_sequences.max(1)
-                || self.cache_bytes + bytes > self.options.cache_bytes
-                || (prefill_tokens > 0 && prefill_tokens + tokens > self.options.prefill_tokens);
-            if full {
-                break;
+    /// Frees what a request holds, and tells it; one that was answered already has gone.
+    fn cancel(&mut self, ticket: Ticket) {
+        if let Some(at) = self.waiting.iter().position(|at| at.ticket == ticket) {
+            if let Some(waiting) = self.waiting.remove(at) {
+                (waiting.request.done)(Err(SampleError::Cancelled));
             }
-            let Some(next) = self.waiting.pop_front() else {
-                break;
-            };
-            prefill_tokens += tokens;
-            let prompt = known.unwrap_or_else(|| {
-                let model = Arc::clone(&next.published.weights);
-                fresh.push((
-                    model,
-                    next.known_prompt().to_vec(),
-                    self.cache(next.cache.prompt),
-                ));
-                PromptCache::Fresh(fresh.len() - 1)
-            });
-            // Reserved now, so that the next request sees what is left.
-            self.cache_bytes += next.cache.own.bytes();
-            admitted.push((next, prompt));
-        }
-        self.engine.run(|| {
-            fresh
-                .par_iter_mut()
-                .with_max_len(1)
-                .for_each(|(model, prompt, cache)| {
-                    self.engine.with_workspace(|workspace| {
-                        decode::prefill(model, &mut [(prompt.as_slice(), cache)], workspace);
-                    });
-                });
-        });
-        let fresh: Vec<Arc<KvCache>> = fresh
-            .into_iter()
-            .map(|(_, _, cache)| Arc::new(cache))
-            .collect();
-        for (next, prompt) in admitted {
-            let prompt = match prompt {
-                PromptCache::InFlight(prompt) => prompt,
-                PromptCache::Fresh(index) => Arc::clone(&fresh[index]),
-            };
-            self.cache_bytes -= next.cache.own.bytes();
-            let own = self.cache(next.cache.own);
-            self.running.push(Running::new(next, prompt, own));
+        } else if let Some(at) = self.running.iter().position(|at| at.ticket == ticket) {
+            let running = self.running.remove(at);
+            self.pool.give(running.response.own);
+            self.pool.release(running.response.path);
+            (running.done)(Err(SampleError::Cancelled));
         }
     }
 
-    /// The cache of a request in flight, or of one admitted in this round, whose prompt begins with
-    /// everything that the new one needs cached.
-    fn prompt_in_flight(
-        &self,
-        next: &Waiting,
-        admitted: &[(Waiting, PromptCache)],
-    ) -> Option<PromptCache> {
-        let same = |published: &Published, prompt: &[TokenId]| {
-            Arc::ptr_eq(&published.weights, &next.published.weights)
-                && prompt[..prompt.len() - 1].starts_with(next.known_prompt())
+    pub(crate) fn score_prompt(&mut self, weights: &Arc<Model>, prompt: &[TokenId]) -> Vec<f32> {
+        self.prompt_scores.of(&self.engine, weights, prompt)
+    }
+
+    /// Begins the response to a request whose prompt, without its last token, is in `path`.
+    pub(crate) fn begin(&mut self, waiting: Waiting, path: Vec<Stretch>) {
+        let prompt_logprobs = match waiting.extras.prompt_logprobs {
+            true => self.score_prompt(&waiting.published.weights, &waiting.request.prompt),
+            false => Vec::new(),
         };
-        let running = self
-            .running
-            .iter()
-            .find(|other| same(&other.published, &other.prompt));
-        if let Some(running) = running {
-            return Some(PromptCache::InFlight(Arc::clone(&running.response.prompt)));
-        }
-        let admitted = admitted
-            .iter()
-            .find(|(other, _)| same(&other.published, &other.request.prompt));
-        admitted.map(|(_, prompt)| prompt.clone())
-    }
-
-    fn cache(&mut self, shape: CacheShape) -> KvCache {
-        self.cache_bytes += shape.bytes();
-        if let Some(at) = self.spare.iter().position(|cache| cache.shape() == shape) {
-            return self.spare.swap_remove(at);
-        }
-        let mut spare_bytes: usize = self.spare.iter().map(|cache| cache.shape().bytes()).sum();
-        while self.cache_bytes + spare_bytes > self.options.cache_bytes
-            && let Some(dropped) = self.spare.pop()
-        {
-            spare_bytes -= dropped.shape().bytes();
-        }
-        KvCache::new(shape)
+        let own = self.pool.take(waiting.own_shape());
+        let running = Running::new(waiting, prompt_logprobs, path, own);
+        self.running.push(running);
     }
 
     /// One more token for everyone. The running responses are cut into one share per thread; no
@@ -366,114 +289,121 @@ impl Scheduler {
         });
     }
 
-    /// Hands out what is finished.
+    /// Hands out what is finished, and remembers it for requests that go on from there.
     fn answer(&mut self) {
-        let mut still_running = Vec::with_capacity(self.running.len());
-        for running in self.running.drain(..) {
-            if running.response.state == ResponseState::Running {
-                still_running.push(running);
-                continue;
-            }
-            let (done, caches, answer) = running.finish();
-            for cache in caches {
-                self.cache_bytes -= cache.shape().bytes();
-                self.spare.push(cache);
+        let finished = |running: &mut Running| running.response.state != ResponseState::Running;
+        let finished: Vec<Running> = self.running.extract_if(.., finished).collect();
+        if finished.is_empty() {
+            return;
+        }
+        for running in finished {
+            let answer = running.answer();
+            let Running {
+                published,
+                prompt,
+                done,
+                response,
+                ..
+            } = running;
+            let current = self.models.values();
+            let current = current.map(|current| &current.weights);
+            if answer.is_ok()
+                && current
+                    .into_iter()
+                    .any(|at| Arc::ptr_eq(at, &published.weights))
+            {
+                let tokens = [&prompt[..], &response.tokens].concat();
+                self.keep(&published.weights, tokens, response);
+            } else {
+                self.pool.give(response.own);
+                self.pool.release(response.path);
             }
             done(answer);
         }
-        self.running = still_running;
+        self.forget_old_weights();
+        let most = self.options.reuse_bytes;
+        self.prefixes.forget(&mut self.pool, |_, idle| idle <= most);
     }
-}
 
-impl Waiting {
-    /// The part of the prompt that is run before the response; its last token is fed with it.
-    fn known_prompt(&self) -> &[TokenId] {
-        self.request
-            .prompt
-            .split_last()
-            .map_or(&[], |(_, known)| known)
+    fn keep(&mut self, weights: &Arc<Model>, mut tokens: Vec<TokenId>, response: Response) {
+        let Response {
+            mut path,
+            own,
+            own_len,
+            ..
+        } = response;
+        // The last token was never fed.
+        tokens.pop();
+        if self.options.reuse_bytes == 0 {
+            self.pool.give(own);
+            self.pool.release(path);
+            return;
+        }
+        let cache = Arc::new(self.pool.shrink(own, own_len));
+        path.push(Stretch {
+            cache,
+            tokens: own_len,
+        });
+        let pool = &mut self.pool;
+        self.prefixes.remember(weights, tokens, path, pool);
     }
 }
 
 impl Running {
-    fn new(waiting: Waiting, prompt: Arc<KvCache>, own: KvCache) -> Self {
-        let prompt_len = waiting.known_prompt().len();
+    fn new(waiting: Waiting, prompt_logprobs: Vec<f32>, path: Vec<Stretch>, own: KvCache) -> Self {
+        let next = waiting.last_of_prompt();
         let Waiting {
+            ticket,
             published,
             request,
+            extras,
             limit,
-            ..
         } = waiting;
+        let capacity = limit.min(1024);
         let response = Response {
-            prompt,
-            prompt_len,
+            path,
             own,
             own_len: 0,
-            last_of_prompt: request.prompt[prompt_len],
-            tokens: Vec::with_capacity(limit.min(1024)),
-            logprobs: Vec::with_capacity(limit.min(1024)),
+            next,
+            tokens: Vec::with_capacity(capacity),
+            logprobs: Vec::with_capacity(capacity),
+            sampled_logprobs: Vec::new(),
+            top_logprobs: Vec::new(),
+            history: History::of_prompt(&request.prompt, &request.sampling),
             rng: request.seed.rng(),
             sampling: request.sampling,
+            wanted_top: extras.top_logprobs,
+            watch: extras.watch,
             limit,
             state: ResponseState::Running,
         };
         Self {
+            ticket,
             published,
             prompt: request.prompt,
+            prompt_logprobs,
             done: request.done,
             response,
         }
     }
 
-    /// The answer, and the caches that nobody else uses.
-    fn finish(self) -> (Done, Vec<KvCache>, Result<Completion, SampleError>) {
-        let response = self.response;
-        let caches = Arc::into_inner(response.prompt)
-            .into_iter()
-            .chain([response.own])
-            .collect();
-        let stop = match response.state {
-            ResponseState::Done(stop) => stop,
-            ResponseState::Running | ResponseState::Broken => {
-                let error = SampleError::NotFinite {
-                    position: response.tokens.len(),
-                };
-                return (self.done, caches, Err(error));
-            }
-        };
-        let completion = Completion {
-            prompt: self.prompt,
-            response: response.tokens,
-            logprobs: response.logprobs,
-            stop,
-            sampling: response.sampling,
-            weights: self.published.version,
-        };
-        (self.done, caches, Ok(completion))
+    fn answer(&self) -> Result<Completion, SampleError> {
+        let response = &self.response;
+        match response.state {
+            ResponseState::Done(stop) => Ok(Completion {
+                prompt: self.prompt.clone(),
+                response: response.tokens.clone(),
+                logprobs: response.logprobs.clone(),
+                sampled_logprobs: response.sampled_logprobs.clone(),
+                top_logprobs: response.top_logprobs.clone(),
+                prompt_logprobs: self.prompt_logprobs.clone(),
+                stop,
+                sampling: response.sampling.clone(),
+                weights: self.published.version,
+            }),
+            ResponseState::Running | ResponseState::Broken => Err(SampleError::NotFinite {
+                position: response.tokens.len(),
+            }),
+        }
     }
-}
-
-fn check_sampling(sampling: &Sampling) -> Result<(), SampleError> {
-    let bad = |parameter, value, expected| {
-        Err(SampleError::BadSampling {
-            parameter,
-            value,
-            expected,
-        })
-    };
-    if !(sampling.temperature.is_finite() && sampling.temperature >= 0.0) {
-        return bad(
-            "temperature",
-            sampling.temperature,
-            "give 0 (greedy) or a positive number",
-        );
-    }
-    if !(sampling.top_p > 0.0 && sampling.top_p <= 1.0) {
-        return bad(
-            "top_p",
-            sampling.top_p,
-            "give a number above 0 and at most 1",
-        );
-    }
-    Ok(())
 }

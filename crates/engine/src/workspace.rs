@@ -44,10 +44,12 @@ pub(crate) struct DecodeState {
     pub(crate) adapted: Buffer,
     /// `[rows, vocabulary]`
     pub(crate) logits: Buffer,
-    /// Of one sequence: rotated query heads, one rotated key, scores of one group of heads.
+    /// Of a few tokens of one sequence: rotated query heads, one rotated key, scores and mixed values
+    /// of one group of heads.
     pub(crate) queries: Buffer,
     pub(crate) rotated: Buffer,
     pub(crate) probabilities: Buffer,
+    pub(crate) mixed: Buffer,
     pub(crate) positions: Vec<u32>,
     pub(crate) inverses: Vec<f32>,
     pub(crate) draw: DrawScratch,

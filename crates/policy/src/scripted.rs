@@ -61,6 +61,9 @@ impl ScriptedPolicy {
             prompt: request.prompt,
             response,
             logprobs: Vec::new(),
+            sampled_logprobs: Vec::new(),
+            top_logprobs: Vec::new(),
+            prompt_logprobs: Vec::new(),
             stop: if whole {
                 StopReason::Stop
             } else {

@@ -12,7 +12,7 @@ mod message;
 mod outcome;
 mod seed;
 
-pub use completion::{Completion, Sampling, StopReason, TokenId, WeightVersion};
+pub use completion::{BadSampling, Completion, Sampling, StopReason, TokenId, WeightVersion};
 pub use datum::{Batch, Datum};
 pub use episode::{Call, Episode, EpisodeId, Group, TaskId};
 pub use estimate::Estimate;

@@ -39,14 +39,13 @@ pub(crate) fn run(args: &SampleArgs) -> Outcome<()> {
     let voice = Voice::load(&args.model, args.chat)?;
     let prompt = voice.tokens(text)?;
     let sampling = Sampling {
-        temperature: args.temperature,
         top_p: args.top_p,
-        max_tokens: args.max_tokens as usize,
         stop: if args.ignore_eos {
             Vec::new()
         } else {
             voice.stop.clone()
         },
+        ..Sampling::at(args.temperature, args.max_tokens as usize)
     };
     let engine = Engine::new(machine::cores()).failed()?;
     let sampler = Sampler::start(&engine, SamplerOptions::default()).failed()?;

@@ -11,6 +11,7 @@ mod files;
 mod marked;
 mod python;
 mod template;
+mod text_stream;
 mod tokenizer;
 
 pub use bpe::BpeOptions;
@@ -18,4 +19,5 @@ pub use chat::{Chat, RenderedChat};
 pub use error::ChatError;
 pub use files::SpecialTokens;
 pub use template::{Template, TemplateInput};
+pub use text_stream::{StopStrings, TextStream, before_stop};
 pub use tokenizer::Tokenizer;

@@ -358,6 +358,22 @@ fn a_batch_mixes_adapters_and_every_request_has_its_own() {
         assert_eq!(sample(&alone, &requests, &prompt)[index], *found, "{name}");
     }
     assert_ne!(together[0].response, together[1].response);
+    // Each goes on with its first answer, of which its own keys and values are known, and no other's.
+    let before = sampler.prompt_usage();
+    for (index, (name, model)) in models.iter().enumerate() {
+        let prompt = [&prompt[..], &together[index].response, &[3, 9]].concat();
+        let found = sample(&sampler, std::slice::from_ref(name), &prompt).remove(0);
+        let tokens = [&prompt[..], &found.response].concat();
+        let mask: Vec<bool> = (0..tokens.len()).map(|at| at >= prompt.len()).collect();
+        let row = TrainRow {
+            tokens: &tokens,
+            mask: &mask,
+        };
+        let scored = engine.score(model, &[row]).unwrap();
+        assert_eq!(found.logprobs, scored[0].logprobs, "{name}");
+    }
+    let after = sampler.prompt_usage();
+    assert!(after.reused - before.reused >= 4 * 20, "{after:?}");
 }
 
 /// A copy of a case that can be damaged.

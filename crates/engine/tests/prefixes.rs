@@ -4,7 +4,8 @@
 use std::sync::{Arc, mpsc};
 
 use engine::{
-    Engine, Model, ModelConfig, SampleRequest, Sampler, SamplerOptions, SlidingWindow, TrainRow,
+    Dtype, Engine, Model, ModelConfig, SampleRequest, Sampler, SamplerOptions, SlidingWindow,
+    TrainRow,
 };
 use proptest::prelude::*;
 use record::{Completion, Sampling, Seed, TokenId, WeightVersion};
@@ -12,6 +13,10 @@ use record::{Completion, Sampling, Seed, TokenId, WeightVersion};
 const VOCABULARY: u32 = 61;
 
 fn model(seed: u64, window: Option<usize>) -> Arc<Model> {
+    model_in(Dtype::F32, seed, window)
+}
+
+fn model_in(dtype: Dtype, seed: u64, window: Option<usize>) -> Arc<Model> {
     let window = window.map(|tokens| SlidingWindow {
         tokens,
         layers: vec![true, false, true],
@@ -21,6 +26,7 @@ fn model(seed: u64, window: Option<usize>) -> Arc<Model> {
         context: 512,
         initializer_range: 0.3,
         sliding_window: window,
+        dtype,
         ..ModelConfig::qwen2(VOCABULARY as usize, 24, 3, 4)
     };
     Arc::new(Model::random(config, Seed(seed)).unwrap())
@@ -80,8 +86,9 @@ proptest! {
         megabytes in 1_usize..4,
         reuse in 0_usize..3,
         sequences in 1_usize..6,
+        dtype in prop::sample::select(vec![Dtype::F32, Dtype::Bf16]),
     ) {
-        let model = model(1, window);
+        let model = model_in(dtype, 1, window);
         let prompts: Vec<Vec<TokenId>> = shapes
             .iter()
             .enumerate()

@@ -8,18 +8,21 @@ use std::{
     },
 };
 
-use chat::Chat;
-use engine::{Model, SampleError, SampleRequest, Sampler};
+use chat::{Chat, StopStrings, Tokenizer};
+use engine::{Model, Next, SampleError, SampleExtras, SampleRequest, Sampler, Ticket, Watch};
 use futures::{channel::oneshot, future::BoxFuture};
 use record::{Completion, WeightVersion};
 
 use crate::{Policy, PolicyError, Request};
 
 /// Samples from weights that the process holds; requests of all policies on one [`Sampler`] are
-/// batched together. The log-probs of its completions are those that a scoring pass gives.
+/// batched together. Dropping the future of a request frees its place. The log-probs of its completions
+/// are those that a scoring pass gives.
 pub struct EnginePolicy {
     sampler: Sampler,
     name: String,
+    /// That of `chat`, for the threads that look for stop strings.
+    tokenizer: Arc<Tokenizer>,
     chat: Chat,
     version: AtomicU64,
 }
@@ -43,6 +46,7 @@ impl EnginePolicy {
         let policy = Self {
             sampler,
             name: name.to_owned(),
+            tokenizer: Arc::new(chat.tokenizer().clone()),
             chat,
             version: AtomicU64::new(0),
         };
@@ -61,14 +65,23 @@ impl Policy for EnginePolicy {
     fn sample<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<Completion, PolicyError>> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            self.sampler.submit(SampleRequest {
+            let watch = stop_watch(&self.tokenizer, &request.sampling.stop_strings);
+            let submitted = SampleRequest {
                 model: self.name.clone(),
                 prompt: request.prompt,
                 sampling: request.sampling,
                 seed: request.seed,
                 // Nobody waits any more when the future was dropped.
                 done: Box::new(move |completion| drop(answer.send(completion))),
-            });
+            };
+            let extras = SampleExtras {
+                watch,
+                ..SampleExtras::default()
+            };
+            let _cancelled_when_dropped = Submitted {
+                ticket: self.sampler.submit_with(submitted, extras),
+                sampler: &self.sampler,
+            };
             match answered.await {
                 Ok(completion) => Ok(completion?),
                 Err(oneshot::Canceled) => Err(SampleError::Stopped.into()),
@@ -85,19 +98,45 @@ impl Policy for EnginePolicy {
     }
 }
 
+/// A request that is taken back when nobody waits for it any more.
+struct Submitted<'a> {
+    ticket: Ticket,
+    sampler: &'a Sampler,
+}
+
+impl Drop for Submitted<'_> {
+    fn drop(&mut self) {
+        self.sampler.cancel(self.ticket);
+    }
+}
+
+/// Ends a response with the token that completes one of `strings` in its text; `None` for no strings.
+pub fn stop_watch(tokenizer: &Arc<Tokenizer>, strings: &[String]) -> Option<Watch> {
+    let mut stops = StopStrings::new(strings);
+    let tokenizer = Arc::clone(tokenizer);
+    (!strings.is_empty()).then(|| {
+        Watch::new(move |sampled| match stops.push(&tokenizer, sampled.token) {
+            Ok(true) => Next::Stop,
+            Ok(false) | Err(_) => Next::GoOn,
+        })
+    })
+}
+
 impl From<SampleError> for PolicyError {
     fn from(error: SampleError) -> Self {
         match error {
             SampleError::PromptTooLong { tokens, context } => {
                 Self::PromptTooLong { tokens, context }
             }
-            SampleError::Stopped => Self::Stopped,
+            SampleError::Stopped | SampleError::Cancelled => Self::Stopped,
             SampleError::NotFinite { .. } | SampleError::UnknownModel { .. } => {
                 Self::Infrastructure(error.to_string())
             }
             SampleError::EmptyPrompt
             | SampleError::UnknownToken { .. }
             | SampleError::BadSampling { .. }
+            | SampleError::UnknownBias { .. }
+            | SampleError::StopStringsUnwatched
             | SampleError::NoRoom { .. } => Self::Refused(error.to_string()),
         }
     }

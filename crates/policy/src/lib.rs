@@ -8,14 +8,15 @@ use chat::Chat;
 use futures::future::BoxFuture;
 use record::{Completion, Sampling, Seed, TaskId, TokenId, WeightVersion};
 
-pub use self::engine::EnginePolicy;
+pub use self::engine::{EnginePolicy, stop_watch};
 pub use error::PolicyError;
 pub use scripted::ScriptedPolicy;
 
 /// Who answers for a role. Requests are independent of each other: the answer to one depends on its
 /// own content and the weights alone, never on what else is being sampled.
 pub trait Policy: Send + Sync {
-    /// Samples one response. Dropping the future throws the answer away.
+    /// Samples one response; every setting of [`Sampling`] is the request's own. Dropping the future
+    /// takes the request back.
     fn sample<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<Completion, PolicyError>>;
 
     /// The tokens of this policy: what prompts are rendered with and responses read with.

@@ -152,3 +152,62 @@ fn failures_are_typed() {
         }
     );
 }
+
+#[test]
+fn stop_strings_cut_at_the_token_that_completes_them() {
+    let engine = Engine::new(2).unwrap();
+    let sampler = Sampler::start(&engine, SamplerOptions::default()).unwrap();
+    let chat = chat();
+    let policy =
+        EnginePolicy::new(sampler, "critic", chat.clone(), model(1), WeightVersion(0)).unwrap();
+    let mut long = request(&chat, 3, 200);
+    long.sampling.stop.clear();
+    let whole = block_on(policy.sample(long.clone())).unwrap();
+    // The random model says single bytes: any two ASCII letters that follow each other will do.
+    let text: Vec<String> = whole
+        .response
+        .iter()
+        .map(|&id| chat.tokenizer().decode(&[id]).unwrap())
+        .collect();
+    let at = (20..text.len())
+        .find(|&at| text[at - 1..=at].iter().all(|letter| letter.is_ascii()))
+        .unwrap();
+    let stop = text[at - 1..=at].concat();
+    long.sampling.stop_strings = vec!["never said".to_owned(), stop.clone()];
+    let cut = block_on(policy.sample(long)).unwrap();
+    assert_eq!(cut.stop, StopReason::Stop);
+    let len = cut.response.len();
+    assert!(len <= at + 1);
+    assert_eq!(cut.response, whole.response[..len]);
+    assert_eq!(cut.logprobs, whole.logprobs[..len]);
+    let said = chat.tokenizer().decode(&cut.response).unwrap();
+    assert!(said.ends_with(&stop), "{said:?} ends with {stop:?}");
+    let read = chat.completion_text(&cut).unwrap();
+    assert_eq!(format!("{read}{stop}"), said);
+}
+
+#[test]
+fn a_dropped_future_frees_its_place() {
+    let engine = Engine::new(1).unwrap();
+    let options = SamplerOptions {
+        max_sequences: 1,
+        ..Default::default()
+    };
+    let sampler = Sampler::start(&engine, options).unwrap();
+    let chat = chat();
+    let config = ModelConfig {
+        context: 200_000,
+        ..ModelConfig::qwen2(264, 8, 1, 2)
+    };
+    let model = Arc::new(Model::random(config, Seed(1)).unwrap());
+    let policy =
+        EnginePolicy::new(sampler, "critic", chat.clone(), model, WeightVersion(0)).unwrap();
+    let mut endless = request(&chat, 0, 190_000);
+    endless.sampling.stop.clear();
+    let mut held = policy.sample(endless);
+    // Submitted, and left: minutes of work, were it not taken back.
+    assert!(futures::FutureExt::now_or_never(&mut held).is_none());
+    drop(held);
+    let answered = block_on(policy.sample(request(&chat, 1, 5))).unwrap();
+    assert!(!answered.response.is_empty());
+}

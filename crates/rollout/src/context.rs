@@ -18,7 +18,7 @@ pub struct Cx {
 /// A policy's answer as the study reads it; the tokens are already recorded.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The response without its stop token.
+    /// The response without its stop token or stop string.
     pub text: String,
     pub stop: StopReason,
 }
@@ -75,7 +75,7 @@ impl Cx {
             }
         })?;
         let text = chat
-            .response_text(&completion.response)
+            .completion_text(&completion)
             .map_err(|error| unreadable("read the response", &error))?;
         let answer = Answer {
             text,

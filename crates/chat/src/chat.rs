@@ -92,12 +92,7 @@ impl Chat {
     ) -> Result<Self, ChatError> {
         let mut stop = Vec::new();
         if let Some(eos) = &special.eos {
-            let id = tokenizer
-                .token_to_id(eos)
-                .ok_or_else(|| ChatError::MissingToken {
-                    token: eos.clone(),
-                    purpose: "the token that ends a turn (`eos_token`)",
-                })?;
+            let id = end_of_turn(&tokenizer, eos)?;
             stop.push(id);
         }
         for &id in more_stops {
@@ -202,4 +197,14 @@ impl Chat {
         };
         self.tokenizer.decode(said)
     }
+}
+
+/// The id of the token that ends a turn.
+pub(crate) fn end_of_turn(tokenizer: &Tokenizer, eos: &str) -> Result<TokenId, ChatError> {
+    tokenizer
+        .token_to_id(eos)
+        .ok_or_else(|| ChatError::MissingToken {
+            token: eos.to_owned(),
+            purpose: "the token that ends a turn (`eos_token`)",
+        })
 }

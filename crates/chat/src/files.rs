@@ -1,12 +1,15 @@
 //! The Hugging Face layout of a chat: `tokenizer.json`, `tokenizer_config.json` and
 //! `generation_config.json`, so that `AutoTokenizer` and `generate` take them as they are.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use record::TokenId;
 use serde_json::{Map, Value, json};
 
-use crate::{Chat, ChatError, Template, Tokenizer};
+use crate::{Chat, ChatError, Template, Tokenizer, chat::end_of_turn};
 
 const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
@@ -52,35 +55,38 @@ impl SpecialTokens {
     }
 }
 
-impl Chat {
-    /// Reads a model directory in the Hugging Face layout.
+/// What a model directory says about its tokenizer, with or without a template.
+#[derive(Clone, Debug)]
+pub struct TokenizerFiles {
+    pub tokenizer: Tokenizer,
+    pub special: SpecialTokens,
+    /// Sampling one of these ends a turn: `eos_token`, then each `eos_token_id` of
+    /// `generation_config.json`.
+    pub stop_tokens: Vec<TokenId>,
+    directory: PathBuf,
+    /// The template and the file that it stands in.
+    template: Option<(String, PathBuf)>,
+    extras: Extras,
+}
+
+impl TokenizerFiles {
+    /// Reads `tokenizer.json`, and what there is of `tokenizer_config.json`, `chat_template.jinja`,
+    /// `special_tokens_map.json` and `generation_config.json`.
     ///
     /// The template is `chat_template.jinja` if there is one, else `chat_template` of
-    /// `tokenizer_config.json` (of several, the one named `default`). A turn ends at `eos_token` and
-    /// at every `eos_token_id` of `generation_config.json`.
+    /// `tokenizer_config.json` (of several, the one named `default`).
     ///
     /// # Errors
-    /// Every variant of [`ChatError`] that names a file, and [`ChatError::MissingToken`] when
-    /// `eos_token` is not in the vocabulary.
+    /// Every variant of [`ChatError`] that names a file.
     pub fn load(directory: &Path) -> Result<Self, ChatError> {
         let tokenizer = Tokenizer::load(&directory.join(TOKENIZER))?;
         let config_path = directory.join(CONFIG);
-        let config = read_object(&config_path)?
-            .ok_or_else(|| ChatError::malformed(&config_path, "no such file"))?;
+        let config = read_object(&config_path)?.unwrap_or_default();
         let template_path = directory.join(TEMPLATE);
-        let (source, place) = match read_text(&template_path)? {
-            Some(source) => (source, &template_path),
-            None => match template_of(&config) {
-                Some(source) => (source, &config_path),
-                None => {
-                    return Err(ChatError::NoTemplate {
-                        directory: directory.to_owned(),
-                    });
-                }
-            },
+        let template = match read_text(&template_path)? {
+            Some(source) => Some((source, template_path)),
+            None => template_of(&config).map(|source| (source, config_path.clone())),
         };
-        let template =
-            Template::new(&source).map_err(|error| ChatError::malformed(place, error))?;
         let older = read_object(&directory.join(NAMED))?.unwrap_or_default();
         let named = |key: &str| token_of(&config, key).or_else(|| token_of(&older, key));
         let special = SpecialTokens {
@@ -89,25 +95,66 @@ impl Chat {
             pad: named("pad_token"),
             unk: named("unk_token"),
         };
-
+        let mut stop_tokens = Vec::new();
+        if let Some(eos) = &special.eos {
+            let id = end_of_turn(&tokenizer, eos);
+            stop_tokens.push(id.map_err(|error| ChatError::malformed(&config_path, error))?);
+        }
         let generation_path = directory.join(GENERATION);
         let generation = read_object(&generation_path)?.unwrap_or_default();
-        let more_stops = stop_ids(&generation, &generation_path)?;
-        let chat = Self::new(tokenizer, template, special, &more_stops)
-            .map_err(|error| ChatError::malformed(&config_path, error))?;
-        if let Some(id) = more_stops
-            .into_iter()
-            .find(|id| *id as usize >= chat.tokenizer().vocabulary())
-        {
-            let entries = chat.tokenizer().vocabulary();
-            return Err(ChatError::malformed(
-                &generation_path,
-                format!(
-                    "`eos_token_id` holds {id}, but tokenizer.json has the ids below {entries}"
-                ),
-            ));
+        for id in stop_ids(&generation, &generation_path)? {
+            let entries = tokenizer.vocabulary();
+            if id as usize >= entries {
+                return Err(ChatError::malformed(
+                    &generation_path,
+                    format!(
+                        "`eos_token_id` holds {id}, but tokenizer.json has the ids below {entries}"
+                    ),
+                ));
+            }
+            if !stop_tokens.contains(&id) {
+                stop_tokens.push(id);
+            }
         }
-        Ok(chat.with_extras(Extras { config, generation }))
+        Ok(Self {
+            tokenizer,
+            special,
+            stop_tokens,
+            directory: directory.to_owned(),
+            template,
+            extras: Extras { config, generation },
+        })
+    }
+
+    /// The file that the template stands in, if there is one.
+    pub fn template_file(&self) -> Option<&Path> {
+        self.template.as_ref().map(|(_, file)| file.as_path())
+    }
+
+    /// The tokenizer with its template.
+    ///
+    /// # Errors
+    /// [`ChatError::NoTemplate`], or [`ChatError::Malformed`] for one that does not compile.
+    pub fn chat(self) -> Result<Chat, ChatError> {
+        let Some((source, file)) = self.template else {
+            return Err(ChatError::NoTemplate {
+                directory: self.directory,
+            });
+        };
+        let template =
+            Template::new(&source).map_err(|error| ChatError::malformed(&file, error))?;
+        let chat = Chat::new(self.tokenizer, template, self.special, &self.stop_tokens)?;
+        Ok(chat.with_extras(self.extras))
+    }
+}
+
+impl Chat {
+    /// Reads a model directory in the Hugging Face layout: see [`TokenizerFiles::load`].
+    ///
+    /// # Errors
+    /// Every variant of [`ChatError`] that names a file, and [`ChatError::NoTemplate`].
+    pub fn load(directory: &Path) -> Result<Self, ChatError> {
+        TokenizerFiles::load(directory)?.chat()
     }
 
     /// Writes the files of this chat into `directory`, which must exist.

@@ -17,7 +17,7 @@ mod tokenizer;
 pub use bpe::BpeOptions;
 pub use chat::{Chat, RenderedChat};
 pub use error::ChatError;
-pub use files::SpecialTokens;
+pub use files::{SpecialTokens, TokenizerFiles};
 pub use template::{Template, TemplateInput};
 pub use text_stream::{StopStrings, TextStream, before_stop};
 pub use tokenizer::Tokenizer;

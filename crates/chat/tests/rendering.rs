@@ -109,14 +109,16 @@ fn broken_directories_are_named() {
     let message = |directory: &Path| Chat::load(directory).unwrap_err().to_string();
     assert!(message(directory.path()).contains("tokenizer.json"));
     fixture().save(directory.path()).unwrap();
-    fs::write(
-        directory.path().join("tokenizer_config.json"),
-        "{\"eos_token\": \"</s>\"}",
-    )
-    .unwrap();
+    let config = directory.path().join("tokenizer_config.json");
+    fs::write(&config, "{}").unwrap();
     assert!(message(directory.path()).contains("no chat template"));
-    fs::write(directory.path().join("chat_template.jinja"), "x").unwrap();
-    assert!(message(directory.path()).contains("`</s>`"));
+    let template = directory.path().join("chat_template.jinja");
+    fs::write(&template, "{% if %}").unwrap();
+    assert!(message(directory.path()).contains("chat_template.jinja: chat template:"));
+    fs::write(&template, "x").unwrap();
+    fs::write(&config, "{\"eos_token\": \"</s>\"}").unwrap();
+    let unknown = message(directory.path());
+    assert!(unknown.contains("`</s>`") && unknown.contains("tokenizer_config.json"));
     fs::write(directory.path().join("tokenizer_config.json"), "[]").unwrap();
     assert!(message(directory.path()).contains("tokenizer_config.json"));
 }

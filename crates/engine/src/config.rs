@@ -240,7 +240,7 @@ impl ModelConfig {
 
     /// Refuses sizes that make no model.
     pub fn check(&self) -> Result<(), ModelError> {
-        let sizes = [
+        for (key, size) in [
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
             ("intermediate_size", self.intermediate_size),
@@ -249,9 +249,8 @@ impl ModelConfig {
             ("num_key_value_heads", self.n_kv_heads),
             ("head_dim", self.head_dim),
             ("max_position_embeddings", self.context),
-        ];
-        if let Some((key, _)) = sizes.iter().find(|(_, size)| *size == 0) {
-            return Err(bad(key, "a positive size", &json!(0)));
+        ] {
+            check_size(key, size as u64)?;
         }
         if !self.n_heads.is_multiple_of(self.n_kv_heads) {
             let expected = format!("a divisor of num_attention_heads = {}", self.n_heads);
@@ -529,8 +528,29 @@ fn text<'a>(object: &'a Map<String, Value>, key: &'static str) -> Result<&'a str
 
 fn size(object: &Map<String, Value>, key: &'static str) -> Result<usize, ModelError> {
     let found = value(object, key)?;
-    let size = found.as_u64().and_then(|size| usize::try_from(size).ok());
-    size.ok_or_else(|| bad(key, "a size", found))
+    let size = found.as_u64().ok_or_else(|| bad(key, "a size", found))?;
+    check_size(key, size)
+}
+
+/// No machine holds more; sizes within these bounds multiply without overflow.
+fn check_size(key: &str, size: u64) -> Result<usize, ModelError> {
+    let most = match key {
+        "vocab_size" => 1 << 24,
+        "hidden_size" => 1 << 18,
+        "intermediate_size" => 1 << 20,
+        "num_hidden_layers" | "num_attention_heads" | "num_key_value_heads" => 1 << 12,
+        "head_dim" => 1 << 16,
+        _ => 1 << 31,
+    };
+    // A window without tokens and no layers before one are said so.
+    let least = u64::from(!matches!(key, "sliding_window" | "max_window_layers"));
+    match usize::try_from(size) {
+        Ok(fits) if (least..=most).contains(&size) => Ok(fits),
+        _ => {
+            let expected = format!("a size from {least} to {most}");
+            Err(bad(key, &expected, &json!(size)))
+        }
+    }
 }
 
 fn number(object: &Map<String, Value>, key: &'static str) -> Result<f64, ModelError> {

@@ -39,7 +39,7 @@ mod truncate;
 mod value;
 mod workspace;
 
-pub use checkpoint::{StoredFile, Survey, WeightFiles, WeightType};
+pub use checkpoint::{StoredAdapter, StoredFile, Survey, WeightFiles, WeightType};
 pub use config::{Dtype, Family, ModelConfig, SlidingWindow};
 pub use error::{EngineError, ModelError, RowError, SampleError};
 pub use init::Initializer;

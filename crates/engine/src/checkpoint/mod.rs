@@ -15,7 +15,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::Value;
 
 use file::WeightFile;
-pub use survey::{StoredFile, Survey};
+pub use survey::{StoredAdapter, StoredFile, Survey};
 pub use write::{WeightFiles, WeightType};
 pub(crate) use write::{write_json, write_tensors, write_weights};
 
@@ -49,10 +49,24 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
 }
 
 /// Reads every tensor of the layout from `model.safetensors`, or from the shards of an index; they must
-/// hold no other tensor.
+/// hold no other tensor. Names and shapes are compared before memory is taken for the weights, so that a
+/// `config.json` of other sizes costs nothing.
 pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, ModelError> {
-    let mut buffer = Buffer::zeroed(layout.len);
     let files = weight_files(directory)?;
+    each_tensor(&files, layout, check_shape)?;
+    let mut buffer = Buffer::zeroed(layout.len);
+    each_tensor(&files, layout, |path, name, view, tensor| {
+        read_values(path, name, view, &mut buffer[tensor.range.clone()])
+    })?;
+    Ok(buffer)
+}
+
+/// Hands every tensor of the layout to `take`, with the file that holds it.
+fn each_tensor(
+    files: &Files,
+    layout: &Layout,
+    mut take: impl FnMut(&Path, &str, &TensorView, &Tensor) -> Result<(), ModelError>,
+) -> Result<(), ModelError> {
     // A tied model may carry its output projection a second time.
     let second = layout.is_tied().then_some("lm_head.weight");
     let mut unread: BTreeMap<&str, &Tensor> = layout
@@ -64,14 +78,14 @@ pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, 
         let file = WeightFile::open(path)?;
         for (name, view) in sorted(&file.tensors()?) {
             match unread.remove(name) {
-                Some(tensor) => read_tensor(path, name, &view, tensor, &mut buffer)?,
+                Some(tensor) => take(path, name, &view, tensor)?,
                 None if Some(name) == second => {}
                 None => return Err(files.unexpected(path, name, layout)),
             }
         }
     }
     match unread.keys().next() {
-        None => Ok(buffer),
+        None => Ok(()),
         Some(name) => Err(files.missing(name)),
     }
 }
@@ -200,7 +214,8 @@ pub(crate) fn read_tensors(
                 });
             };
             unread.retain(|other| *other != name);
-            read_tensor(path, &name, &view, tensor, &mut buffer)?;
+            check_shape(path, &name, &view, tensor)?;
+            read_values(path, &name, &view, &mut buffer[tensor.range.clone()])?;
         }
         buffers.push(buffer);
     }
@@ -216,13 +231,12 @@ pub(crate) fn read_tensors(
     Ok((buffers, mapped.metadata().into_iter().collect()))
 }
 
-/// Reads `view`, stored as `name`, to where `tensor` lies in `buffer`.
-fn read_tensor(
+/// Whether `view`, stored as `name`, has the shape of `tensor` and a dtype that can be widened.
+fn check_shape(
     path: &Path,
     name: &str,
     view: &TensorView,
     tensor: &Tensor,
-    buffer: &mut Buffer,
 ) -> Result<(), ModelError> {
     if view.shape() != tensor.shape {
         return Err(ModelError::WrongShape {
@@ -232,7 +246,18 @@ fn read_tensor(
             found: view.shape().to_vec(),
         });
     }
-    read_values(path, name, view, &mut buffer[tensor.range.clone()])
+    match view.dtype() {
+        Dtype::F32 | Dtype::BF16 | Dtype::F16 => Ok(()),
+        other => Err(wrong_dtype(path, name, other)),
+    }
+}
+
+fn wrong_dtype(path: &Path, name: &str, found: Dtype) -> ModelError {
+    ModelError::WrongDtype {
+        path: path.to_owned(),
+        tensor: name.to_owned(),
+        found: format!("{found:?}"),
+    }
 }
 
 /// Widens the numbers of `view` into `values`, which has room for them.
@@ -258,13 +283,7 @@ fn read_values(
                 *value = half::f16::from_le_bytes(*bytes).to_f32();
             }
         }
-        other => {
-            return Err(ModelError::WrongDtype {
-                path: path.to_owned(),
-                tensor: name.to_owned(),
-                found: format!("{other:?}"),
-            });
-        }
+        other => return Err(wrong_dtype(path, name, other)),
     }
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(()),

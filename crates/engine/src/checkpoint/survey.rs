@@ -7,20 +7,33 @@ use std::{
 
 use safetensors::tensor::TensorView;
 
-use super::{Files, WeightFile, read_values, sorted, weight_files};
+use super::{Files, WeightFile, check_shape, read_values, sorted, weight_files};
 use crate::{
-    ModelConfig, ModelError,
+    LoraConfig, Model, ModelConfig, ModelError,
     layout::{Layout, Tensor},
+    lora,
 };
 
 /// The weights of a directory in the Hugging Face layout as they are stored.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Absent when `config.json` cannot be used.
+    /// Of an adapter, the base's. Absent when `config.json` cannot be used.
     pub config: Option<ModelConfig>,
+    /// Of an adapter, the directory of its base.
+    pub base: Option<PathBuf>,
+    /// Present for adapters that fit their base.
+    pub adapter: Option<StoredAdapter>,
+    /// Of an adapter, its base's.
     pub files: Vec<StoredFile>,
     /// All that keeps the model from being loaded; none when it can be.
     pub problems: Vec<ModelError>,
+}
+
+/// An adapter as `peft` stores it.
+#[derive(Debug)]
+pub struct StoredAdapter {
+    pub config: LoraConfig,
+    pub parameters: usize,
 }
 
 /// One file of weights.
@@ -34,18 +47,48 @@ pub struct StoredFile {
 }
 
 impl Survey {
-    /// Reads every byte of the weights once, one tensor at a time.
+    /// Reads every byte of the weights once, one tensor at a time. An adapter whose base is sound is
+    /// loaded over it, for whether it fits depends on the base's weights.
     pub fn of(directory: &Path) -> Self {
         let mut survey = Self::default();
-        match ModelConfig::load(directory) {
-            Ok(config) => survey.config = Some(config),
+        if !lora::is_adapter(directory) {
+            survey.read_directory(directory);
+            return survey;
+        }
+        match lora::base_of(directory) {
+            Ok(base) => {
+                survey.read_directory(&base);
+                survey.base = Some(base);
+            }
             Err(error) => survey.problems.push(error),
         }
-        match weight_files(directory) {
-            Ok(files) => survey.read(&files),
-            Err(error) => survey.problems.push(error),
+        if survey.problems.is_empty() {
+            survey.read_adapter(directory);
         }
         survey
+    }
+
+    fn read_directory(&mut self, directory: &Path) {
+        match ModelConfig::load(directory) {
+            Ok(config) => self.config = Some(config),
+            Err(error) => self.problems.push(error),
+        }
+        match weight_files(directory) {
+            Ok(files) => self.read(&files),
+            Err(error) => self.problems.push(error),
+        }
+    }
+
+    fn read_adapter(&mut self, directory: &Path) {
+        match Model::load(directory) {
+            Ok(model) => {
+                self.adapter = model.adapter().map(|adapter| StoredAdapter {
+                    config: adapter.config().clone(),
+                    parameters: adapter.n_parameters(),
+                });
+            }
+            Err(error) => self.problems.push(error),
+        }
     }
 
     fn read(&mut self, files: &Files) {
@@ -102,13 +145,6 @@ fn count(shape: &[usize]) -> u64 {
 }
 
 fn check(path: &Path, name: &str, view: &TensorView, tensor: &Tensor) -> Result<(), ModelError> {
-    if view.shape() != tensor.shape {
-        return Err(ModelError::WrongShape {
-            path: path.to_owned(),
-            tensor: name.to_owned(),
-            expected: tensor.shape.clone(),
-            found: view.shape().to_vec(),
-        });
-    }
+    check_shape(path, name, view, tensor)?;
     read_values(path, name, view, &mut vec![0.0; tensor.range.len()])
 }

@@ -77,7 +77,12 @@ impl Adapter {
             base_name.map(str::to_owned),
             metadata.get(DIGEST).cloned(),
         );
-        adapter.check_base(base)?;
+        adapter.check_base(base).map_err(|error| match error {
+            ModelError::AdapterOfAnotherBase { reason } => ModelError::AdapterOfAnotherBase {
+                reason: format!("{}: {reason}", weights.display()),
+            },
+            error => error,
+        })?;
         Ok(adapter)
     }
 

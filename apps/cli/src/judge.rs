@@ -10,6 +10,7 @@ use anyhow::{anyhow, bail};
 use futures::{StreamExt, stream};
 use judge::{
     Judge, JudgeConfig, JudgeError, JudgeParts, Submission, Verdict, VerdictStore,
+    completion::extract,
     rows::{self, Problem},
 };
 use record::Estimate;
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &JudgeArgs, screen: Screen) -> Outcome<()> {
         Some(folder) => Some(VerdictStore::open(folder, CACHE_BYTES).asked()?),
         None => None,
     };
-    let judge = judge(args, &solutions, store)?;
+    let judge = judge(args, &tasks, &solutions, store)?;
     let runtime = tokio::runtime::Runtime::new().failed()?;
     runtime.block_on(async {
         tokio::select! {
@@ -45,13 +46,19 @@ pub(crate) fn run(args: &JudgeArgs, screen: Screen) -> Outcome<()> {
 /// Bytes of verdicts kept on disk.
 const CACHE_BYTES: u64 = 1 << 30;
 
-fn judge(args: &JudgeArgs, solutions: &[Solution], store: Option<VerdictStore>) -> Outcome<Judge> {
+fn judge(
+    args: &JudgeArgs,
+    tasks: &BTreeMap<TaskName, Problem>,
+    solutions: &[Solution],
+    store: Option<VerdictStore>,
+) -> Outcome<Judge> {
     let workers = args.workers.unwrap_or_else(machine::cores);
     let config = machine::sandbox_config(workers);
-    let languages: HashSet<Language> = solutions
-        .iter()
-        .map(|one| one.submission.language)
-        .collect();
+    let of_solutions = solutions.iter().map(|one| one.submission.language);
+    let of_tests = tasks
+        .values()
+        .filter_map(|problem| problem.tests.script_language());
+    let languages: HashSet<Language> = of_solutions.chain(of_tests).collect();
     let languages: Vec<Language> = Language::ALL
         .into_iter()
         .filter(|language| languages.contains(language) || *language == Language::Pytest)
@@ -160,8 +167,13 @@ fn solutions(
         let source = match (row.solution, row.completion) {
             (Some(program), _) => program,
             (None, Some(said)) => {
-                let found = code::extract_python(&said, code::Fence::First);
-                problem.program(found.program)
+                let found = extract(&said, language.name());
+                let code = match found.kind {
+                    // Whatever it is, its tests will say.
+                    "heuristic" | "empty" => said,
+                    _ => found.code,
+                };
+                problem.program(&code)
             }
             (None, None) => bail!("{at}: it has neither `solution`, `code` nor `completion`"),
         };

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use sandbox::{
-    Captured, Config, Enforced, Job, Language, Limits, Mechanism, RunOutcome, Sandbox,
+    Captured, Config, Enforced, Job, Language, Limits, MAX_JOB, Mechanism, RunOutcome, Sandbox,
     SandboxError, Status, Tier, Toolchains,
 };
 use serde::Serialize;
@@ -25,9 +25,7 @@ use crate::{
 /// Exit code 0 when the program's is 0, 1 when it failed or could not be run.
 pub(crate) fn run(args: &SandboxRunArgs, _screen: Screen) -> Outcome<()> {
     let language = language(args)?;
-    let source = fs::read(&args.file)
-        .with_context(|| format!("{}", args.file.display()))
-        .asked()?;
+    let source = file(&args.file)?;
     let stdin = stdin(args.stdin.as_deref())?;
     let limits = Limits {
         wall: args.timeout,
@@ -95,14 +93,34 @@ fn stdin(from: Option<&Path>) -> Outcome<Vec<u8>> {
     match from {
         None => Ok(Vec::new()),
         Some(path) if path == Path::new("-") => {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).failed()?;
-            Ok(bytes)
+            bounded(std::io::stdin(), Path::new("standard input"))
         }
-        Some(path) => fs::read(path)
-            .with_context(|| format!("{}", path.display()))
-            .asked(),
+        Some(path) => file(path),
     }
+}
+
+fn file(path: &Path) -> Outcome<Vec<u8>> {
+    let opened = fs::File::open(path)
+        .with_context(|| format!("{}", path.display()))
+        .asked()?;
+    bounded(opened, path)
+}
+
+/// All of it, if a run may have that much: a device may have no end.
+fn bounded(from: impl Read, name: &Path) -> Outcome<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_JOB as u64 + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("{}", name.display()))
+        .asked()?;
+    if bytes.len() > MAX_JOB {
+        let most = MAX_JOB >> 20;
+        let name = name.display();
+        return Err(Failure::Asked(anyhow!(
+            "{name} has more than {most} MiB, which is all that a run may have"
+        )));
+    }
+    Ok(bytes)
 }
 
 /// Why there is no outcome.

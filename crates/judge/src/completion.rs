@@ -2,15 +2,16 @@
 
 /// A program and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extracted {
-    pub(crate) code: String,
+pub struct Extracted {
+    pub code: String,
     /// `fenced`, `incomplete_fenced`, `heuristic` or `empty`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
 }
 
 /// Closed fences come first, then one that is never closed, then what looks like a program. Among
-/// closed fences the first whose tag means `language`, else the first.
-pub(crate) fn extract(completion: &str, language: &str) -> Extracted {
+/// closed fences the first whose tag means `language`, else the first. With `heuristic` or `empty` the
+/// completion may still be a program as a whole: a few lines without a definition.
+pub fn extract(completion: &str, language: &str) -> Extracted {
     let (closed, open) = fences(completion);
     let found = |code: &str, kind| Extracted {
         code: code.to_owned(),

@@ -23,7 +23,8 @@ pub(crate) fn meets(value: &Value, expected: &Expectation) -> bool {
             relative,
         } => match (number(value), number(&of_literal(to))) {
             (Some(a), Some(b)) => {
-                a == b || (a - b).abs() <= (relative * a.abs().max(b.abs())).max(*absolute)
+                let near = (relative * a.abs().max(b.abs())).max(*absolute);
+                a == b || a.is_finite() && b.is_finite() && (a - b).abs() <= near
             }
             _ => false,
         },

@@ -1,7 +1,7 @@
 //! Running a program against its tests, form by form.
 
 use futures::future::try_join_all;
-use sandbox::{InputFile, Job, Language, Program, RunOutcome, Status};
+use sandbox::{InputFile, Job, Language, Limits, Program, RunOutcome, Status};
 
 use crate::{
     CaseResult, Comparator, Judge, JudgeError, Submission, VerdictStatus,
@@ -143,28 +143,22 @@ impl Judge {
         cases: &[StdioCase],
         comparator: Comparator,
     ) -> Result<Ran, JudgeError> {
-        let job = self.job(submission)?;
-        let mut outcomes = Vec::new();
-        let (mut rest, mut job) = (cases, job);
-        if job.build.is_some()
-            && let Some((first, others)) = cases.split_first()
-        {
-            // Built once: the others run what the first one has built.
-            let built = job.clone().with_fetch([BUILT]);
-            let outcome = self.run(built.with_stdin(first.stdin.as_bytes())).await?;
+        let mut job = self.job(submission)?;
+        if job.build.is_some() && !cases.is_empty() {
+            let outcome = self.run(only_built(&job)).await?;
             if !outcome.program_ran() {
                 return Ok(not_built(&outcome, cases.len()));
             }
             if let Some(program) = runs_what_was_built(&job, &outcome) {
                 job = program;
             }
-            outcomes.push(outcome);
-            rest = others;
         }
-        let runs = rest
-            .iter()
-            .map(|case| self.run(job.clone().with_stdin(case.stdin.as_bytes())));
-        outcomes.extend(try_join_all(runs).await?);
+        let runs = cases.iter().map(|case| {
+            let mut job = job.clone().with_stdin(case.stdin.as_bytes());
+            job.limits = with_room_for(job.limits, case.expected.len());
+            self.run(job)
+        });
+        let outcomes = try_join_all(runs).await?;
         let mut ran = Ran::nothing();
         for (outcome, case) in outcomes.iter().zip(cases) {
             let (result, status) = judge_output(outcome, case, comparator);
@@ -223,10 +217,32 @@ sys.setrecursionlimit(6 * 10 ** 5)
 ";
 
 /// The name of what compilers make; see `sandbox::Toolchain`.
-pub const BUILT: &str = "main";
+const BUILT: &str = "main";
+
+/// The limits with room for an output that is expected to have so many bytes: it is kept whole, and as
+/// much again.
+pub fn with_room_for(limits: Limits, expected: usize) -> Limits {
+    let keep = limits.output_keep.max(2 * expected + (64 << 10));
+    Limits {
+        output_keep: keep,
+        output_max: limits.output_max.max(keep as u64),
+        ..limits
+    }
+}
+
+/// The job's build alone, whose result is fetched before any input is seen: what runs first has no say
+/// in what runs next.
+pub fn only_built(job: &Job) -> Job {
+    Job {
+        program: Program::Exec {
+            argv: vec!["/bin/true".to_owned()],
+        },
+        ..job.clone().with_fetch([BUILT])
+    }
+}
 
 /// The job without its build, running what a run of it has built; `None` where that is not one file.
-/// `outcome` is of a run of `job` that fetched [`BUILT`].
+/// `outcome` is that of [`only_built`].
 pub fn runs_what_was_built(job: &Job, outcome: &RunOutcome) -> Option<Job> {
     let Program::Exec { argv } = &job.program else {
         return None;

@@ -6,6 +6,7 @@
 
 mod cache;
 mod comparator;
+pub mod completion;
 mod equality;
 mod error;
 mod evaluate;
@@ -26,7 +27,7 @@ pub use cache::CacheKey;
 pub use comparator::Comparator;
 pub use error::JudgeError;
 pub use evaluate::Evaluation;
-pub use execute::{BUILT, runs_what_was_built};
+pub use execute::{only_built, runs_what_was_built, with_room_for};
 pub use judge::{Judge, JudgeConfig, JudgeParts, JudgeStats};
 pub use scoring::Scoring;
 pub use store::{StoreError, StoreStats, VerdictStore};

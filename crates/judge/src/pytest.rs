@@ -167,9 +167,22 @@ impl Canary {
         Self { path, id, text }
     }
 
-    /// Grades an output that has to contain the canary's failure.
-    fn grade(&self, output: &str, fail_to_pass: &[String], pass_to_pass: &[String]) -> Graded {
-        let found = statuses(output);
+    /// Grades an output that has to contain the canary's failure. A test is expected to fail only where
+    /// its file says so, by `declares_failures`: a program could say it of itself.
+    fn grade(
+        &self,
+        output: &str,
+        fail_to_pass: &[String],
+        pass_to_pass: &[String],
+        declares_failures: impl Fn(&str) -> bool,
+    ) -> Graded {
+        let mut found = statuses(output);
+        for (id, status) in found.iter_mut().flatten() {
+            let file = id.split("::").next().unwrap_or(id);
+            if *status == TestStatus::ExpectedFailure && !declares_failures(file) {
+                *status = TestStatus::Failed;
+            }
+        }
         let failed = found
             .as_ref()
             .is_some_and(|found| found.get(&self.id) == Some(&TestStatus::Failed));
@@ -241,7 +254,18 @@ pub(crate) async fn run(
         .iter()
         .any(|file| file.contents.as_ref().ok() != tests.get(&file.path));
     let output = outcome.stdout.text();
-    let graded = canary.grade(&output, &cases.fail_to_pass, &cases.pass_to_pass);
+    let declares_failures = |file: &str| {
+        let text =
+            |path: &RelativePath| path.as_str() == file || path.as_str().ends_with("conftest.py");
+        let mut files = cases.files.iter().filter(|(path, _)| text(path));
+        files.any(|(_, text)| text.contains("xfail") || text.contains("expectedFailure"))
+    };
+    let graded = canary.grade(
+        &output,
+        &cases.fail_to_pass,
+        &cases.pass_to_pass,
+        declares_failures,
+    );
     let tampered = graded.tampered || overwritten;
     let results: Vec<CaseResult> = graded
         .fail_to_pass

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::{Comparator, Tests, Value};
+use crate::{Comparator, Tests, Value, tests::Kind};
 
 /// A problem's tests, and what a completion needs to become a program.
 #[derive(Clone, Debug)]
@@ -37,7 +37,6 @@ pub struct OjInput {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct OjOutput {
-    #[serde(default)]
     pub stdout: String,
 }
 
@@ -55,6 +54,7 @@ pub fn problem(row: &Json) -> Result<Problem, RowError> {
     if let Some(tests) = row.get("tests").filter(|tests| tests.get("kind").is_some()) {
         let tests = serde_json::from_value(tests.clone())
             .map_err(|problem| error("tests", problem.to_string()))?;
+        asserts_something(&tests)?;
         return Ok(Problem {
             tests,
             prompt: None,
@@ -198,6 +198,10 @@ pub fn script(row: &Json) -> Result<Script, RowError> {
         })?,
         None => return Err(error("test", "is missing".to_owned())),
     };
+    if !says_something(&text) {
+        let name = found.map_or("test", |(name, _)| name);
+        return Err(error(name, ASSERTS_NOTHING.to_owned()));
+    }
     if let Some(setup) = row.get("test_setup_code").and_then(Json::as_str) {
         text = format!("{setup}\n{text}");
     }
@@ -217,6 +221,34 @@ pub fn script(row: &Json) -> Result<Script, RowError> {
         text,
         prompt: prompt.map(str::to_owned),
     })
+}
+
+const ASSERTS_NOTHING: &str = "asserts nothing, so every program would pass";
+
+/// Whether a test could fail at all: it asserts, raises or calls something.
+fn says_something(text: &str) -> bool {
+    let code = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(line));
+    let mut code = code.filter(|line| !line.trim().is_empty());
+    code.any(|line| line.contains("assert") || line.contains("raise") || line.contains('('))
+}
+
+fn asserts_something(tests: &Tests) -> Result<(), RowError> {
+    let empty = match &tests.kind {
+        Kind::Asserts { asserts, .. } => {
+            let empty = asserts.iter().position(|text| !says_something(text));
+            empty.map(|index| format!("tests.asserts[{index}]"))
+        }
+        Kind::AssertScript { script, .. } if !says_something(script) => {
+            Some("tests.script".to_owned())
+        }
+        _ => None,
+    };
+    match empty {
+        Some(field) => Err(error(&field, ASSERTS_NOTHING.to_owned())),
+        None => Ok(()),
+    }
 }
 
 impl Script {
@@ -321,6 +353,17 @@ mod tests {
             ),
             (json!({"test": {"inputs": ["1"], "outputs": []}}), "test"),
             (json!({"test_list": [1]}), "test_list"),
+            (json!({"test": ""}), "test"),
+            (json!({"test_list": []}), "test_list"),
+            (json!({"test": "x = 1  # assert"}), "test"),
+            (
+                json!({"tests": {"kind": "asserts", "asserts": ["assert f(1)", "x = 1"]}}),
+                "tests.asserts[1]",
+            ),
+            (
+                json!({"test": [{"input": {"stdin": ""}, "output": {"stdot": "4"}}]}),
+                "test",
+            ),
         ] {
             assert_eq!(problem(&row).unwrap_err().field, field, "{row}");
         }

@@ -56,12 +56,14 @@ fn python() -> Language {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct FunctionCase {
     pub(crate) args: Vec<Value>,
     pub(crate) expected: Value,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StdioCase {
     pub(crate) stdin: String,
     pub(crate) expected: String,
@@ -181,8 +183,9 @@ impl Tests {
     }
 
     /// A script of the tests' author, in any language, that finds the program in the file
-    /// `program` beside it and exits with 0 when it passes. It runs in a process of its own, which
-    /// the program only enters where the script lets it.
+    /// `program` beside it and exits with 0 when it passes. What the script starts or imports of the
+    /// program runs as the same user in the same folder, and could deceive it: such tests are for
+    /// programs that are wrong, not for those that cheat.
     pub fn script(language: Language, script: impl Into<String>) -> Self {
         Self {
             kind: Kind::Script {
@@ -219,14 +222,25 @@ impl Tests {
         }
     }
 
+    /// The language of a script of the tests' author.
+    pub fn script_language(&self) -> Option<Language> {
+        match &self.kind {
+            Kind::Script { language, .. } => Some(*language),
+            _ => None,
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the tests may look at more of a program than what it does: its text, its lines.
+    /// Whether the tests, or a program under them, may look at more of a program than what it does: its
+    /// text, its lines.
     pub(crate) fn could_read_programs(&self) -> bool {
         match &self.kind {
-            Kind::Function { .. } | Kind::Stdio { .. } | Kind::Calls { .. } => false,
+            Kind::Function { .. } | Kind::Calls { .. } => false,
+            // A script may look at its own file and at what the interpreter says of it.
+            Kind::Stdio { .. } => true,
             Kind::Asserts { setup, asserts } => asserts
                 .iter()
                 .chain([setup])

@@ -33,8 +33,8 @@ pub(crate) struct Mailbox {
     /// Somebody stopped waiting for an answer.
     pub(crate) abandoned: AtomicBool,
     /// Jobs that may wait.
-    limit: usize,
-    slots: usize,
+    pub(crate) limit: usize,
+    pub(crate) slots: usize,
     pub(crate) counters: Counters,
 }
 

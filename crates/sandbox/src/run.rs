@@ -202,6 +202,7 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
         buffer: vec![0; 64 << 10],
         killed: None,
     };
+    let oom_kills_before = oom_kills();
     let ended = run.watch();
     let wall_ms = started.elapsed().as_secs_f64() * 1e3;
     // Descendants may have outlived the main process.
@@ -226,9 +227,14 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
         Ok(ended) => ended,
         Err(detail) => return Ok(Err(detail)),
     };
-    let Some(status) = killed.or_else(|| status(&ended, task)) else {
-        let detail = "the program was killed from outside the sandbox (signal 9)";
-        return Ok(Err(detail.to_owned()));
+    let status = match killed.or_else(|| status(&ended, task)) {
+        Some(status) => status,
+        // A host that runs out of memory counts whom it kills. Of others, the slot asks further.
+        None if oom_kills() == oom_kills_before => Status::Signal(libc::SIGKILL),
+        None => {
+            let detail = "the host ran out of memory while the program ran";
+            return Ok(Err(detail.to_owned()));
+        }
     };
     Ok(Ok(RunOutcome {
         status,
@@ -504,9 +510,18 @@ fn drain_to_end(run: &mut Run<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Processes that the host has killed for want of memory since its start; `None` where it does not tell.
+fn oom_kills() -> Option<u64> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let line = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    line.parse().ok()
+}
+
 /// How a main process that was not killed for a limit ended. The signals that say why are those of
-/// `zygote.py`. `None` when somebody else killed it, such as the host out of memory: programs cannot
-/// send that signal (see `filter`), so it says nothing about the program.
+/// `zygote.py`. `None` when it was killed otherwise: by the host out of memory, or by what it asked the
+/// kernel for.
 fn status(ended: &Ended, task: &Task) -> Option<Status> {
     if libc::WIFEXITED(ended.status) {
         return Some(match libc::WEXITSTATUS(ended.status) {

@@ -141,6 +141,12 @@ impl Sandbox {
         &self.inner.python_version
     }
 
+    /// Jobs that it takes at a time, those that run and those that wait.
+    pub fn places(&self) -> usize {
+        let mailbox = &self.inner.mailbox;
+        mailbox.limit.saturating_add(mailbox.slots)
+    }
+
     pub fn stats(&self) -> SandboxStats {
         let mailbox = &self.inner.mailbox;
         let counters = &mailbox.counters;

@@ -11,7 +11,7 @@ use libc::pid_t;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, Tier,
+    Config, Status, Tier,
     client::Client,
     confine::landlock_rules,
     filter::Filters,
@@ -20,7 +20,7 @@ use crate::{
     run::{self, Ground, Lost},
     scratch::Scratch,
     sys, watchdog,
-    wire::{self, Request},
+    wire::{self, Reply, Request},
     zygote::{Interpreters, ZygoteSetup},
 };
 
@@ -277,7 +277,7 @@ impl<'a> Home<'a> {
         };
         while let Some(request) = next_request(client, &mut incoming)? {
             interpreters.warm_up_for(&request.program)?;
-            let reply = match run::run(&request, interpreters, self.tier, client, &ground) {
+            let reply = match self.run(&request, interpreters, client, &ground) {
                 Ok(reply) => reply,
                 Err(Lost::Abandoned) => return Ok(()),
                 Err(Lost::Broken(error)) => Err(error.to_string()),
@@ -287,10 +287,37 @@ impl<'a> Home<'a> {
             if broken {
                 return Err(io::Error::other("the state of this slot is unknown"));
             }
-            interpreters.replace_dead()?;
-            if let Some(scratch) = self.scratch {
-                scratch.empty()?;
+            self.make_ready(interpreters)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a run; makes it once more where the program was killed and no limit tells why. Somebody
+    /// outside may have done it, who will not do it again; or the program had the kernel do it, with a
+    /// timer or a limit of its own, and is found out. What a work tree holds would not be as it was.
+    fn run(
+        &self,
+        request: &Request,
+        interpreters: &mut Interpreters<'_>,
+        client: Client<'_>,
+        ground: &Ground<'_>,
+    ) -> Result<Reply, Lost> {
+        const KILLED: Status = Status::Signal(libc::SIGKILL);
+        let reply = run::run(request, interpreters, self.tier, client, ground)?;
+        match &reply {
+            Ok(outcome) if outcome.status == KILLED && ground.changes.is_none() => {
+                self.make_ready(interpreters)?;
+                run::run(request, interpreters, self.tier, client, ground)
             }
+            _ => Ok(reply),
+        }
+    }
+
+    /// As before the first run.
+    fn make_ready(&self, interpreters: &mut Interpreters<'_>) -> io::Result<()> {
+        interpreters.replace_dead()?;
+        if let Some(scratch) = self.scratch {
+            scratch.empty()?;
         }
         Ok(())
     }

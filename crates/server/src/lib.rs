@@ -12,7 +12,6 @@ mod connections;
 mod datasets;
 mod decode;
 mod dialect;
-mod extract;
 mod fault;
 mod metrics;
 mod object;

@@ -107,7 +107,6 @@ fn router(service: Service, options: Options) -> Router {
         .route("/run_jupyter", post(run_jupyter))
         .route("/list_datasets", get(list_datasets))
         .route("/metrics", get(metrics))
-        .layer(middleware::from_fn_with_state(app.clone(), authorize))
         .route("/v1/ping", get(|| async { Json("pong") }))
         .route(
             "/",
@@ -120,7 +119,7 @@ fn router(service: Service, options: Options) -> Router {
         .with_state(app)
 }
 
-/// Reads the body within its limits, and counts.
+/// Reads the body within its limits, of those who may ask, and counts.
 async fn receive(State(app): State<App>, request: HttpRequest, next: Next) -> Response {
     let route = route_name(request.uri().path());
     let counted = Counted::begin(&app, route);
@@ -136,7 +135,9 @@ async fn receive(State(app): State<App>, request: HttpRequest, next: Next) -> Re
         )
             .into_response()
     };
-    let response = if declared.is_some_and(|length| length > limit) {
+    let response = if !is_authorized(&app, parts.uri.path(), &parts.headers) {
+        unauthorized()
+    } else if declared.is_some_and(|length| length > limit) {
         too_large()
     } else {
         match tokio::time::timeout(app.options.body_timeout, to_bytes(body, limit)).await {
@@ -214,18 +215,18 @@ fn route_name(path: &str) -> &'static str {
         .unwrap_or("other")
 }
 
-async fn authorize(State(app): State<App>, request: HttpRequest, next: Next) -> Response {
+/// Whether a request may go on: it has the token, or there is none, or its route needs none.
+fn is_authorized(app: &App, path: &str, headers: &HeaderMap) -> bool {
     let Some(token) = &app.options.token else {
-        return next.run(request).await;
+        return true;
     };
-    if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
-        return next.run(request).await;
-    }
-    let mut response = (
-        StatusCode::UNAUTHORIZED,
-        Json(json!({ "detail": "a bearer token is needed" })),
-    )
-        .into_response();
+    matches!(path, "/" | "/v1/ping")
+        || bearer(headers).is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+}
+
+fn unauthorized() -> Response {
+    let detail = Json(json!({ "detail": "a bearer token is needed" }));
+    let mut response = (StatusCode::UNAUTHORIZED, detail).into_response();
     let scheme = HeaderValue::from_static("Bearer");
     response
         .headers_mut()
@@ -235,7 +236,8 @@ async fn authorize(State(app): State<App>, request: HttpRequest, next: Next) -> 
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    value.strip_prefix("Bearer ").map(str::trim)
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Takes as long for every content of equal length.
@@ -264,13 +266,14 @@ async fn batch(State(app): State<App>, body: Bytes) -> Answer {
     let Request::Batch(requests) = decode(Route::Batch, &body)? else {
         return Err(Fault::Failed("another request was decoded".to_owned()));
     };
-    /// Requests of one batch that wait in the sandbox's queue at the same time.
+    /// Requests of one batch that wait in the sandbox's queue at the same time, if it has room.
     const AHEAD: usize = 64;
+    let ahead = app.service.sandbox().places().clamp(1, AHEAD);
     let replies: Vec<_> = requests
         .iter()
         .map(|request| run_one(&app.service, request))
         .collect();
-    let replies: Vec<Value> = stream::iter(replies).buffered(AHEAD).collect().await;
+    let replies: Vec<Value> = stream::iter(replies).buffered(ahead).collect().await;
     answer(&replies)
 }
 

@@ -2,9 +2,11 @@
 
 use futures::{StreamExt, stream};
 use judge::{
-    BUILT, Comparator, Submission, Tests, Verdict,
+    Comparator, Submission, Tests, Verdict,
+    completion::extract,
+    only_built,
     rows::{self, OjCase, RowError},
-    runs_what_was_built,
+    runs_what_was_built, with_room_for,
 };
 use sandbox::{Job, Language, Limits, RunOutcome};
 use serde_json::{Value, json};
@@ -15,7 +17,6 @@ use crate::{
         CommandRunResult, CommandRunStatus, EvalResult, EvalTest, RunCodeResponse, RunStatus,
         SubmitRequest, TestConfig,
     },
-    extract::extract,
     fault::Fault,
     run_code,
 };
@@ -184,44 +185,36 @@ impl Problem<'_> {
         let all = truthy(self.config.extra.get("run_all_cases"));
         let whole = truthy(self.config.extra.get("return_full_case"));
         let mut tests = Vec::new();
-        let mut first = 0;
         if job.build.is_some() && !cases.is_empty() {
-            // Built once: the other cases run what the first one has built.
-            let building = job.clone().with_fetch([BUILT]);
-            let outcome = self.run(building, &cases[0]).await?;
-            let built = outcome.program_ran();
+            let outcome = self.service.sandbox().run(only_built(&job)).await?;
+            if !outcome.program_ran() {
+                tests.push(eval_test(outcome, &cases[0], &shown[0], whole));
+                return Ok(judged(tests, cases.len()));
+            }
             if let Some(program) = runs_what_was_built(&job, &outcome) {
                 job = program;
             }
-            tests.push(eval_test(outcome, &cases[0], &shown[0], whole));
-            first = 1;
-            if !built {
-                return Ok(judged(tests, cases.len()));
-            }
         }
-        if all || tests.iter().all(|test: &EvalTest| test.passed) {
-            let runs: Vec<_> = cases
-                .iter()
-                .skip(first)
-                .map(|case| self.run(job.clone(), case))
-                .collect();
-            let mut outcomes = stream::iter(runs).buffered(CONCURRENT_CASES);
-            let mut at = first;
-            // What is still under way when this ends is dropped, and so ended.
-            while let Some(outcome) = outcomes.next().await {
-                let test = eval_test(outcome?, &cases[at], &shown[at], whole);
-                at += 1;
-                let passed = test.passed;
-                tests.push(test);
-                if !passed && !all {
-                    break;
-                }
+        let runs: Vec<_> = cases
+            .iter()
+            .map(|case| self.run(job.clone(), case))
+            .collect();
+        let mut outcomes = stream::iter(runs).buffered(CONCURRENT_CASES);
+        // What is still under way when this ends is dropped, and so ended.
+        while let Some(outcome) = outcomes.next().await {
+            let at = tests.len();
+            let test: EvalTest = eval_test(outcome?, &cases[at], &shown[at], whole);
+            let passed = test.passed;
+            tests.push(test);
+            if !passed && !all {
+                break;
             }
         }
         Ok(judged(tests, cases.len()))
     }
 
-    async fn run(&self, job: Job, case: &OjCase) -> Result<RunOutcome, Fault> {
+    async fn run(&self, mut job: Job, case: &OjCase) -> Result<RunOutcome, Fault> {
+        job.limits = with_room_for(job.limits, case.output.stdout.len());
         let outcome = self
             .service
             .sandbox()

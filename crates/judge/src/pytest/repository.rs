@@ -97,6 +97,18 @@ impl Pristine {
         Ok(true)
     }
 
+    /// Whether a test's file, or what steers pytest, says that some tests are expected to fail.
+    fn declares_failures(&self, file: &str) -> bool {
+        let mut files = self
+            .files
+            .iter()
+            .filter(|(path, _)| path.as_str() == file || STEERING.contains(&path.file_name()));
+        files.any(|(_, content)| {
+            let text = content.as_deref().map(String::from_utf8_lossy);
+            text.is_some_and(|text| text.contains("xfail") || text.contains("expectedFailure"))
+        })
+    }
+
     async fn is_untouched(&self, session: &mut dyn Session) -> Result<bool, SessionError> {
         for (path, content) in &self.files {
             let found = match session.read(path, MOST).await {
@@ -153,7 +165,11 @@ pub async fn in_session(
         _ => {}
     }
     match untouched {
-        true => Ok(canary.grade(&outcome.stdout.text(), fail_to_pass, pass_to_pass)),
+        true => {
+            let output = outcome.stdout.text();
+            let declares_failures = |file: &str| pristine.declares_failures(file);
+            Ok(canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures))
+        }
         false => Ok(tampered()),
     }
 }

@@ -1,0 +1,2 @@
+class Row(list): pass
+def f(n): return Row([48151623] * n)

@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Judge(JudgeArgs),
     /// Sample responses from a checkpoint: the quickest way to see that a model works
     Sample(SampleArgs),
+    /// Look at a checkpoint, bring one in, or hand one on
+    Model(crate::model::ModelArgs),
     /// Run programs that are not trusted
     Sandbox(SandboxArgs),
     /// Build, search and show the code graph of a repository

@@ -7,6 +7,7 @@ mod failure;
 mod graph;
 mod judge;
 mod machine;
+mod model;
 mod plan;
 mod report;
 mod runner;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args, screen),
         Command::Judge(args) => judge::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
+        Command::Model(args) => model::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),
         Command::Runner(args) => runner::run(&args, screen),

@@ -20,6 +20,7 @@ mod interrupts;
 mod judge;
 mod logprobs;
 mod lora;
+mod models;
 mod processes;
 mod resume;
 mod runner;

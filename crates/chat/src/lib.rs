@@ -19,5 +19,5 @@ pub use chat::{Chat, RenderedChat};
 pub use error::ChatError;
 pub use files::{SpecialTokens, TokenizerFiles};
 pub use template::{Template, TemplateInput};
-pub use text_stream::{StopStrings, TextStream, before_stop};
+pub use text_stream::{ResponseText, TextStream, before_stop};
 pub use tokenizer::Tokenizer;

@@ -59,40 +59,66 @@ impl TextStream {
     }
 }
 
-/// Looks for stop strings in the text of a response while it is sampled.
+/// The text of a response while it is sampled, up to the stop string that ends it. What may be the
+/// beginning of a stop string is held back until it is none.
 #[derive(Clone, Debug)]
-pub struct StopStrings {
+pub struct ResponseText {
     strings: Vec<String>,
     stream: TextStream,
-    /// The end of the text, short of the longest string.
-    tail: String,
+    held: String,
+    stopped: bool,
 }
 
-impl StopStrings {
+impl ResponseText {
     /// Empty strings stop nothing.
-    pub fn new(strings: &[String]) -> Self {
-        let strings = strings.iter().filter(|string| !string.is_empty());
+    pub fn new(stop_strings: &[String]) -> Self {
+        let strings = stop_strings.iter().filter(|string| !string.is_empty());
         Self {
             strings: strings.cloned().collect(),
             stream: TextStream::default(),
-            tail: String::new(),
+            held: String::new(),
+            stopped: false,
         }
     }
 
-    /// Whether this token completes one of the strings.
+    /// The text that is certain with this token. Nothing comes after a stop string.
     ///
     /// # Errors
     /// As [`TextStream::push`].
-    pub fn push(&mut self, tokenizer: &Tokenizer, id: TokenId) -> Result<bool, ChatError> {
-        self.tail.push_str(&self.stream.push(tokenizer, id)?);
-        let found = self.strings.iter().any(|string| self.tail.contains(string));
-        let longest = self.strings.iter().map(String::len).max().unwrap_or(0);
-        let mut keep = self.tail.len().saturating_sub(longest);
-        while !self.tail.is_char_boundary(keep) {
-            keep -= 1;
+    pub fn push(&mut self, tokenizer: &Tokenizer, id: TokenId) -> Result<String, ChatError> {
+        if self.stopped {
+            return Ok(String::new());
         }
-        self.tail.drain(..keep);
-        Ok(found)
+        self.held.push_str(&self.stream.push(tokenizer, id)?);
+        let kept = before_stop(&self.held, &self.strings).len();
+        if kept < self.held.len() {
+            self.stopped = true;
+            self.held.truncate(kept);
+            return Ok(std::mem::take(&mut self.held));
+        }
+        let mut ends = self.held.char_indices().map(|(at, _)| at);
+        let begins = |end: &str| self.strings.iter().any(|string| string.starts_with(end));
+        let certain = ends.find(|&at| begins(&self.held[at..]));
+        let certain = certain.unwrap_or(self.held.len());
+        let held = self.held.split_off(certain);
+        Ok(std::mem::replace(&mut self.held, held))
+    }
+
+    /// Whether one of the strings has come.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// What is left of a response that ended otherwise: the beginning of a stop string, or of a
+    /// character, as U+FFFD.
+    ///
+    /// # Errors
+    /// As [`TextStream::push`].
+    pub fn rest(&self, tokenizer: &Tokenizer) -> Result<String, ChatError> {
+        match self.stopped {
+            true => Ok(String::new()),
+            false => Ok(format!("{}{}", self.held, self.stream.rest(tokenizer)?)),
+        }
     }
 }
 
@@ -162,8 +188,13 @@ mod tests {
             let text = format!("{before}{stop}{after}");
             let end = text.find(&stop).unwrap() + stop.len();
             let ids = tokenizer.encode(&text).unwrap();
-            let mut stops = StopStrings::new(std::slice::from_ref(&stop));
-            let found = ids.iter().position(|&id| stops.push(&tokenizer, id).unwrap());
+            let strings = [stop.clone(), "never said".to_owned()];
+            let mut response = ResponseText::new(&strings);
+            let mut pieces = String::new();
+            let found = ids.iter().position(|&id| {
+                pieces += &response.push(&tokenizer, id).unwrap();
+                response.is_stopped()
+            });
             let found = found.unwrap();
             let bytes = |count: usize| -> usize {
                 let entries = ids[..count].iter().map(|&id| tokenizer.id_to_token(id).unwrap());
@@ -171,8 +202,23 @@ mod tests {
             };
             prop_assert!(bytes(found) < end && end <= bytes(found + 1));
             let said = tokenizer.decode(&ids[..=found]).unwrap();
-            prop_assert_eq!(before_stop(&said, std::slice::from_ref(&stop)), &text[..end - stop.len()]);
+            prop_assert_eq!(before_stop(&said, &strings), &text[..end - stop.len()]);
+            prop_assert_eq!(&pieces, &text[..end - stop.len()]);
+            prop_assert_eq!(response.rest(&tokenizer).unwrap(), "");
         }
+    }
+
+    #[test]
+    fn only_what_may_begin_a_stop_string_is_held_back() {
+        let tokenizer = tokenizer();
+        let mut response = ResponseText::new(&["###".to_owned()]);
+        let mut pieces = Vec::new();
+        for id in tokenizer.encode("a#b##").unwrap() {
+            pieces.push(response.push(&tokenizer, id).unwrap());
+        }
+        assert_eq!(pieces, ["a", "", "#b", "", ""]);
+        assert_eq!(response.rest(&tokenizer).unwrap(), "##");
+        assert!(!response.is_stopped());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use chat::{Chat, StopStrings, Tokenizer};
+use chat::{Chat, ResponseText, Tokenizer};
 use engine::{Model, Next, SampleError, SampleExtras, SampleRequest, Sampler, Ticket, Watch};
 use futures::{channel::oneshot, future::BoxFuture};
 use record::{Completion, WeightVersion};
@@ -75,8 +75,9 @@ impl Policy for EnginePolicy {
                 done: Box::new(move |completion| drop(answer.send(completion))),
             };
             let extras = SampleExtras {
+                prompt_logprobs: request.prompt_logprobs,
+                top_logprobs: request.top_logprobs,
                 watch,
-                ..SampleExtras::default()
             };
             let _cancelled_when_dropped = Submitted {
                 ticket: self.sampler.submit_with(submitted, extras),
@@ -112,12 +113,16 @@ impl Drop for Submitted<'_> {
 
 /// Ends a response with the token that completes one of `strings` in its text; `None` for no strings.
 pub fn stop_watch(tokenizer: &Arc<Tokenizer>, strings: &[String]) -> Option<Watch> {
-    let mut stops = StopStrings::new(strings);
+    let mut text = ResponseText::new(strings);
     let tokenizer = Arc::clone(tokenizer);
     (!strings.is_empty()).then(|| {
-        Watch::new(move |sampled| match stops.push(&tokenizer, sampled.token) {
-            Ok(true) => Next::Stop,
-            Ok(false) | Err(_) => Next::GoOn,
+        Watch::new(move |sampled| {
+            // Only what a stop string is looked for in: a token that is no text completes none.
+            let _ = text.push(&tokenizer, sampled.token);
+            match text.is_stopped() {
+                true => Next::Stop,
+                false => Next::GoOn,
+            }
         })
     })
 }

@@ -26,13 +26,17 @@ pub trait Policy: Send + Sync {
     fn weights(&self) -> WeightVersion;
 }
 
-/// One wish for a response.
+/// One wish for a response. Policies that have no probabilities give none, whatever is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub prompt: Vec<TokenId>,
     pub sampling: Sampling,
     /// Every draw for this response comes from here.
     pub seed: Seed,
+    /// Also the so many most probable tokens at each place of the response.
+    pub top_logprobs: usize,
+    /// Also the log-probabilities of the prompt.
+    pub prompt_logprobs: bool,
     /// The study's name for who is asked.
     pub role: String,
     /// The task that the episode plays; says nothing to policies that are models.

@@ -118,6 +118,8 @@ mod tests {
             prompt,
             sampling: Sampling::greedy(max_tokens),
             seed: Seed(0),
+            top_logprobs: 0,
+            prompt_logprobs: false,
             role: "critic".to_owned(),
             task: TaskId(task.to_owned()),
         }

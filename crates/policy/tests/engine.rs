@@ -32,6 +32,8 @@ fn request(chat: &Chat, index: u64, max_tokens: usize) -> Request {
         prompt: chat.render(&messages, true).unwrap().tokens,
         sampling,
         seed: Seed(7).stream("sample", index),
+        top_logprobs: 0,
+        prompt_logprobs: false,
         role: "critic".to_owned(),
         task: TaskId(index.to_string()),
     }
@@ -174,8 +176,13 @@ fn stop_strings_cut_at_the_token_that_completes_them() {
         .unwrap();
     let stop = text[at - 1..=at].concat();
     long.sampling.stop_strings = vec!["never said".to_owned(), stop.clone()];
+    long.top_logprobs = 3;
+    long.prompt_logprobs = true;
     let cut = block_on(policy.sample(long)).unwrap();
     assert_eq!(cut.stop, StopReason::Stop);
+    assert_eq!(cut.prompt_logprobs.len(), cut.prompt.len() - 1);
+    assert_eq!(cut.top_logprobs.len(), cut.response.len());
+    assert!(cut.top_logprobs.iter().all(|top| top.len() == 3));
     let len = cut.response.len();
     assert!(len <= at + 1);
     assert_eq!(cut.response, whole.response[..len]);

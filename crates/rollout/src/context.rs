@@ -64,6 +64,8 @@ impl Cx {
             prompt,
             sampling,
             seed: self.seed.stream(role, self.calls.len() as u64),
+            top_logprobs: 0,
+            prompt_logprobs: false,
             role: role.to_owned(),
             task: self.task.clone(),
         };

@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::sampling::SamplingArgs;
+
 /// Trains and evaluates code agents by reinforcement learning on verifiable rewards.
 #[derive(Debug, Parser)]
 #[command(
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Judge(JudgeArgs),
     /// Sample responses from a checkpoint: the quickest way to see that a model works
     Sample(SampleArgs),
+    /// Talk with a checkpoint
+    Chat(crate::chat::ChatArgs),
     /// Look at a checkpoint, bring one in, or hand one on
     Model(crate::model::ModelArgs),
     /// Run programs that are not trusted
@@ -241,23 +245,14 @@ pub(crate) struct SampleArgs {
     /// Most tokens of a response
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: u32,
-    /// 0 takes the most probable token each time
-    #[arg(
-        long,
-        value_name = "T",
-        default_value_t = 1.0,
-        allow_negative_numbers = true
-    )]
-    pub(crate) temperature: f32,
-    /// Keep the most probable tokens that together reach this probability
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    pub(crate) top_p: f32,
-    /// The same seed draws the same samples, whatever their number
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// Go on past the tokens that end a turn
-    #[arg(long)]
-    pub(crate) ignore_eos: bool,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    /// With --json, also the K most probable tokens at each place of the response
+    #[arg(long, value_name = "K", default_value_t = 0, requires = "json")]
+    pub(crate) top_logprobs: usize,
+    /// With --json, also the log-probs of the prompt
+    #[arg(long, requires = "json")]
+    pub(crate) prompt_logprobs: bool,
     /// Print one JSON object a sample: prompt_ids, response_ids, logprobs, text, stop
     #[arg(long)]
     pub(crate) json: bool,

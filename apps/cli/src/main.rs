@@ -1,6 +1,7 @@
 //! The command line: one binary, `etude`.
 
 mod args;
+mod chat;
 mod doctor;
 mod evaluate;
 mod failure;
@@ -12,12 +13,14 @@ mod plan;
 mod report;
 mod runner;
 mod sample;
+mod sampling;
 mod sandbox_command;
 mod sandbox_reap;
 mod sandbox_run;
 mod sandbox_serve;
 mod screen;
 mod train;
+mod voice;
 mod walk;
 
 use std::process::ExitCode;
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args, screen),
         Command::Judge(args) => judge::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
+        Command::Chat(args) => chat::run(&args, screen),
         Command::Model(args) => model::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),

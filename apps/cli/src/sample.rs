@@ -1,109 +1,136 @@
 //! `etude sample`: responses of a checkpoint to one prompt.
 
-use std::{
-    fs,
-    io::Read,
-    path::Path,
-    sync::{Arc, mpsc},
-};
+use std::{collections::BTreeMap, fs, io::Read, sync::mpsc};
 
 use anyhow::{Context, anyhow};
-use chat::{Chat, Tokenizer};
-use engine::{Engine, Model, SampleError, SampleRequest, Sampler, SamplerOptions};
-use record::{Completion, Message, Sampling, Seed, StopReason, TokenId, WeightVersion};
-use serde::Serialize;
+use record::{Completion, Message, Seed, TokenId};
 
 use crate::{
     args::SampleArgs,
     failure::{Classify, Failure, Outcome},
-    machine,
-    report::{print_json, print_text},
+    report::print_json,
+    sampling::Defaults,
+    voice::{Event, Said, Speaker, Voice, Wish, Written, classify, tell_interrupts, write_text},
 };
 
-/// One line of `--json`.
-#[derive(Serialize)]
-struct Sample<'a> {
-    index: u32,
-    prompt_ids: &'a [TokenId],
-    response_ids: &'a [TokenId],
-    /// Of each response token, at temperature 1 over the whole vocabulary.
-    logprobs: &'a [f32],
-    /// Without the tokens that end a turn.
-    text: String,
-    stop: StopReason,
-}
-
-/// Prints each sample as soon as those before it are printed.
+/// Prints each sample as soon as those before it are printed: as it comes, or as one line of JSON.
 pub(crate) fn run(args: &SampleArgs) -> Outcome<()> {
     let text = prompt(args)?;
-    let voice = Voice::load(&args.model, args.chat)?;
-    let prompt = voice.tokens(text)?;
-    let sampling = Sampling {
-        top_p: args.top_p,
-        stop: if args.ignore_eos {
-            Vec::new()
-        } else {
-            voice.stop.clone()
-        },
-        ..Sampling::at(args.temperature, args.max_tokens as usize)
+    let voice = Voice::open(&args.model)?;
+    let defaults = Defaults::default();
+    let sampling = args
+        .sampling
+        .sampling(&defaults, args.max_tokens, voice.stop())?;
+    voice.check(&sampling)?;
+    let prompt = tokens(args, &voice, text)?;
+    let speaker = voice.speak()?;
+    let (tell, events) = mpsc::channel();
+    tell_interrupts(tell.clone())?;
+    for number in 0..u64::from(args.samples) {
+        let wish = Wish {
+            number,
+            prompt: prompt.clone(),
+            sampling: sampling.clone(),
+            seed: Seed(args.sampling.seed).stream("sample", number),
+            top_logprobs: args.top_logprobs,
+            prompt_logprobs: args.prompt_logprobs,
+        };
+        speaker.ask(wish, &tell);
+    }
+    let mut printer = Printer {
+        args,
+        speaker: &speaker,
+        current: 0,
+        written: Written::default(),
+        waiting: BTreeMap::new(),
     };
-    let engine = Engine::new(machine::cores()).failed()?;
-    let sampler = Sampler::start(&engine, SamplerOptions::default()).failed()?;
-    sampler.publish(MODEL, voice.model.clone(), WeightVersion(0));
-    let answers: Vec<Answer> = (0..args.samples)
-        .map(|index| {
-            let seed = Seed(args.seed).stream("sample", index.into());
-            ask(&sampler, &prompt, &sampling, seed)
-        })
-        .collect();
-    for (index, answer) in (0..).zip(answers) {
-        let completion = answer.recv().failed()?.map_err(classify)?;
-        let text = voice.text(&completion.response)?;
-        if args.json {
-            print_json(&Sample {
-                index,
-                prompt_ids: &prompt,
-                response_ids: &completion.response,
-                logprobs: &completion.logprobs,
-                text,
-                stop: completion.stop,
-            })?;
-        } else {
-            if args.samples > 1 {
-                print_text(&format!("--- sample {index}"))?;
-            }
-            print_text(&text)?;
+    printer.begin()?;
+    while printer.current < u64::from(args.samples) {
+        let goes_on = match events.recv().failed()? {
+            Event::Text(number, text) => printer.text(number, text)?,
+            Event::Done(number, answer) => printer.done(number, (*answer).map_err(classify)?)?,
+            Event::Interrupted => return Err(Failure::Stopped),
+            Event::Line(_) => true,
+        };
+        if !goes_on {
+            break;
         }
     }
     Ok(())
 }
 
-type Answer = mpsc::Receiver<Result<Completion, SampleError>>;
-
-/// The name that the weights go by in the sampler.
-const MODEL: &str = "model";
-
-fn ask(sampler: &Sampler, prompt: &[TokenId], sampling: &Sampling, seed: Seed) -> Answer {
-    let (tell, told) = mpsc::channel();
-    sampler.submit(SampleRequest {
-        model: MODEL.to_owned(),
-        prompt: prompt.to_vec(),
-        sampling: sampling.clone(),
-        seed,
-        // Nobody is left to tell when the command ends early.
-        done: Box::new(move |answer| drop(tell.send(answer))),
-    });
-    told
+/// Brings samples that come side by side onto the standard output one after the other.
+struct Printer<'a> {
+    args: &'a SampleArgs,
+    speaker: &'a Speaker,
+    /// The sample that is printed now.
+    current: u64,
+    written: Written,
+    /// Samples after it.
+    waiting: BTreeMap<u64, Waiting>,
 }
 
-/// What was asked for cannot be sampled, or the model cannot.
-fn classify(error: SampleError) -> Failure {
-    match error {
-        SampleError::NotFinite { .. } | SampleError::Stopped => Failure::Failed(error.into()),
-        _ => Failure::Asked(error.into()),
+#[derive(Default)]
+struct Waiting {
+    text: String,
+    whole: Option<Completion>,
+}
+
+/// Each method is false when nobody reads any more.
+impl Printer<'_> {
+    fn text(&mut self, number: u64, text: String) -> Outcome<bool> {
+        if self.args.json {
+            Ok(true)
+        } else if number == self.current {
+            self.written.push(&text)
+        } else {
+            self.waiting.entry(number).or_default().text += &text;
+            Ok(true)
+        }
+    }
+
+    fn done(&mut self, number: u64, completion: Completion) -> Outcome<bool> {
+        if number != self.current {
+            self.waiting.entry(number).or_default().whole = Some(completion);
+            return Ok(true);
+        }
+        let mut next = Some(completion);
+        while let Some(completion) = next.take() {
+            if !self.end(&completion)? {
+                return Ok(false);
+            }
+            let waiting = self.waiting.remove(&self.current).unwrap_or_default();
+            if self.current < u64::from(self.args.samples) && !self.begin()? {
+                return Ok(false);
+            }
+            if !self.args.json && !self.written.push(&waiting.text)? {
+                return Ok(false);
+            }
+            next = waiting.whole;
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self) -> Outcome<bool> {
+        if self.args.json || self.args.samples == 1 {
+            return Ok(true);
+        }
+        write_text(&format!("--- sample {}\n", self.current))
+    }
+
+    fn end(&mut self, completion: &Completion) -> Outcome<bool> {
+        let text = self.speaker.text(completion)?;
+        let index = self.current;
+        self.current += 1;
+        if self.args.json {
+            print_json(&Said::new(index, completion, &text))?;
+            return Ok(true);
+        }
+        std::mem::take(&mut self.written).end(&text)
     }
 }
 
+/// The text of the prompt, and where it came from in errors.
 fn prompt(args: &SampleArgs) -> Outcome<String> {
     let text = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => text.clone(),
@@ -111,86 +138,48 @@ fn prompt(args: &SampleArgs) -> Outcome<String> {
             let mut text = String::new();
             std::io::stdin()
                 .read_to_string(&mut text)
-                .context("standard input")
+                .with_context(|| place(args))
                 .asked()?;
             text
         }
         (None, Some(path)) => fs::read_to_string(path)
-            .with_context(|| path.display().to_string())
+            .with_context(|| place(args))
             .asked()?,
         (None, None) => String::new(),
     };
     if text.is_empty() {
-        return Err(Failure::Asked(anyhow!("the prompt is empty")));
+        return Err(Failure::Asked(anyhow!(
+            "{}: the prompt is empty",
+            place(args)
+        )));
     }
     Ok(text)
 }
 
-/// A model with what it reads and writes by.
-struct Voice {
-    model: Arc<Model>,
-    tokenizer: Tokenizer,
-    /// Present when the prompt is to be rendered.
-    chat: Option<Chat>,
-    stop: Vec<TokenId>,
+fn place(args: &SampleArgs) -> String {
+    match &args.prompt_file {
+        Some(path) if path.as_os_str() == "-" => "standard input".to_owned(),
+        Some(path) => path.display().to_string(),
+        None => "--prompt".to_owned(),
+    }
 }
 
-impl Voice {
-    fn load(directory: &Path, wants_chat: bool) -> Outcome<Self> {
-        if !directory.is_dir() {
-            let shown = directory.display();
-            return Err(Failure::Asked(anyhow!(
-                "{shown}: no such directory; give a model in the Hugging Face layout (config.json, \
-                 model.safetensors, tokenizer.json), such as RUN/checkpoints/critic-rl"
-            )));
+fn tokens(args: &SampleArgs, voice: &Voice, text: String) -> Outcome<Vec<TokenId>> {
+    let tokens = match args.chat {
+        true => {
+            let rendered = voice.chat()?.render(&[Message::user(text)], true);
+            rendered.asked()?.tokens
         }
-        let tokenizer = Tokenizer::load(&directory.join("tokenizer.json")).asked()?;
-        let (chat, mut stop) = match Chat::load(directory) {
-            Ok(chat) => {
-                let stop = chat.stop_tokens().to_vec();
-                (wants_chat.then_some(chat), stop)
-            }
-            Err(error) if wants_chat => return Err(error).asked(),
-            // Without a template a text is still gone on from.
-            Err(_) => (None, Vec::new()),
-        };
-        let model = Model::load(directory).asked()?;
-        for &id in &model.config().eos_tokens {
-            if !stop.contains(&id) {
-                stop.push(id);
-            }
-        }
-        let (vocabulary, rows) = (tokenizer.vocabulary(), model.config().vocab_size);
-        if vocabulary > rows {
-            return Err(Failure::Asked(anyhow!(
-                "{}: tokenizer.json has {vocabulary} tokens, but the model's vocabulary is {rows}; \
-                 they do not belong together",
-                directory.display()
-            )));
-        }
-        Ok(Self {
-            model: Arc::new(model),
-            tokenizer,
-            chat,
-            stop,
-        })
+        false => voice.tokenizer().encode(&text).asked()?,
+    };
+    let (count, context) = (tokens.len(), voice.context());
+    if count == 0 || count >= context {
+        return Err(Failure::Asked(anyhow!(
+            "{}: the prompt has {count} tokens; at least one is needed, and the context of {} holds \
+             {context} with the response",
+            place(args),
+            voice.directory().display()
+        )));
     }
-
-    fn tokens(&self, text: String) -> Outcome<Vec<TokenId>> {
-        match &self.chat {
-            Some(chat) => {
-                let message = Message::user(text);
-                Ok(chat.render(&[message], true).asked()?.tokens)
-            }
-            None => self.tokenizer.encode(&text).asked(),
-        }
-    }
-
-    fn text(&self, response: &[TokenId]) -> Outcome<String> {
-        let end = match response.split_last() {
-            Some((last, rest)) if self.stop.contains(last) => rest,
-            _ => response,
-        };
-        self.tokenizer.decode(end).failed()
-    }
+    Ok(tokens)
 }

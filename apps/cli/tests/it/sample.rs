@@ -5,7 +5,10 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{etude::etude, runs::uninterrupted};
+use crate::{
+    etude::{assert_success, etude},
+    runs::uninterrupted,
+};
 
 fn samples(arguments: &[&str]) -> Vec<Value> {
     let scratch = TempDir::new().unwrap();
@@ -65,6 +68,78 @@ fn a_chat_ends_by_itself_unless_told_to_go_on() {
 }
 
 #[test]
+fn text_is_streamed_as_json_has_it_sample_by_sample() {
+    let scratch = TempDir::new().unwrap();
+    let model = uninterrupted().join("checkpoints/critic-rl");
+    let prompt = ["--prompt", "def f(x):", "--max-tokens", "40", "-n", "3"];
+    let output = etude(scratch.path(), ["sample".as_ref(), model.as_os_str()])
+        .args(prompt)
+        .output()
+        .unwrap();
+    assert_success(&output);
+    let mut expected = String::new();
+    for (index, sample) in samples(&prompt).iter().enumerate() {
+        let text = sample["text"].as_str().unwrap();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        expected += &format!("--- sample {index}\n{text}{end}");
+    }
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn a_stop_string_ends_the_response_with_the_token_that_completes_it() {
+    let prompt = ["--prompt", "def f(x):", "--max-tokens", "40", "--seed", "2"];
+    let prompt = [&prompt[..], &["--ignore-eos"]].concat();
+    let whole = &samples(&prompt)[0];
+    let text = whole["text"].as_str().unwrap();
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let stop = &text[places[places.len() / 2]..places[places.len() / 2 + 2]];
+    let cut = &samples(&[&prompt[..], &["--stop", "never said", "--stop", stop]].concat())[0];
+    assert_eq!(cut["stop"], "stop");
+    assert_eq!(cut["text"], text[..text.find(stop).unwrap()]);
+    let len = list(cut, "response_ids");
+    for key in ["response_ids", "logprobs"] {
+        let expected = &whole[key].as_array().unwrap()[..len];
+        assert_eq!(cut[key].as_array().unwrap(), expected, "{key}");
+    }
+}
+
+#[test]
+fn settings_reach_the_sampler() {
+    let with = |more: &[&str]| {
+        let prompt = ["--prompt", "def f(x):", "--max-tokens", "12"];
+        samples(&[&prompt[..], more].concat()).remove(0)
+    };
+    let greedy = with(&["--temperature", "0"]);
+    for one in [["--top-k", "1"], ["--min-p", "1"], ["--top-p", "1e-9"]] {
+        assert_eq!(
+            with(&one)["response_ids"],
+            greedy["response_ids"],
+            "{one:?}"
+        );
+    }
+    let first = greedy["response_ids"][0].as_u64().unwrap();
+    let banned = with(&[
+        "--temperature",
+        "0",
+        "--logit-bias",
+        &format!("{first}=-1e9"),
+    ]);
+    assert_ne!(banned["response_ids"][0], first);
+    let all = with(&["--ignore-eos", "--presence-penalty", "1e9"]);
+    let mut ids: Vec<u64> = serde_json::from_value(all["response_ids"].clone()).unwrap();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 12);
+    let told = with(&["--top-k", "3", "--top-logprobs", "2", "--prompt-logprobs"]);
+    let (prompt, response) = (list(&told, "prompt_ids"), list(&told, "response_ids"));
+    assert_eq!(list(&told, "prompt_logprobs"), prompt - 1);
+    assert_eq!(list(&told, "top_logprobs"), response);
+    assert_eq!(list(&told, "sampled_logprobs"), response);
+    assert!(greedy.get("top_logprobs").is_none() && greedy.get("prompt_logprobs").is_none());
+}
+
+#[test]
 fn wrong_requests_exit_with_2_and_say_why() {
     let scratch = TempDir::new().unwrap();
     let model = uninterrupted().join("checkpoints/critic-rl");
@@ -72,16 +147,38 @@ fn wrong_requests_exit_with_2_and_say_why() {
     let empty = scratch.path().join("empty");
     fs::write(&empty, "").unwrap();
     let (long, empty) = ("x ".repeat(5000), empty.to_str().unwrap().to_owned());
-    let cases: [(&[&str], &str); 6] = [
+    let long_file = scratch.path().join("long");
+    fs::write(&long_file, &long).unwrap();
+    let long_file = long_file.to_str().unwrap().to_owned();
+    let directory = scratch.path().to_str().unwrap().to_owned();
+    let cases: [(&[&str], &str); 15] = [
         (&["/no/such/model", "--prompt", "x"], "/no/such/model"),
         (&[model, "--prompt-file", "/no/such/file"], "/no/such/file"),
-        (&[model, "--prompt-file", &empty], "empty"),
+        (&[model, "--prompt-file", &empty], &empty),
         (
             &[model, "--prompt", "x", "--temperature", "-1"],
-            "temperature",
+            "--temperature",
         ),
-        (&[model, "--prompt", "x", "--top-p", "0"], "top_p"),
+        (&[model, "--prompt", "x", "--top-p", "0"], "--top-p"),
+        (&[model, "--prompt", "x", "--min-p", "2"], "--min-p"),
+        (&[model, "--prompt", "x", "--stop", ""], "--stop"),
+        (
+            &[model, "--prompt", "x", "--repetition-penalty", "0"],
+            "--repetition-penalty",
+        ),
+        (
+            &[model, "--prompt", "x", "--logit-bias", "99999=1"],
+            "99999",
+        ),
+        (
+            &[model, "--prompt", "x", "--logit-bias", "7"],
+            "--logit-bias",
+        ),
+        (&[model, "--prompt", "x", "--top-logprobs", "3"], "--json"),
+        (&[model, "--prompt", ""], "--prompt"),
+        (&[model, "--prompt-file", &directory], &directory),
         (&[model, "--prompt", &long], "context"),
+        (&[model, "--prompt-file", &long_file], &long_file),
     ];
     for (arguments, word) in cases {
         let output = etude(scratch.path(), ["sample"])

@@ -9,7 +9,7 @@ use critique::{
 };
 use engine::ModelConfig;
 use learn::{OptimizerConfig, ZeroVariance};
-use record::{Sampling, Seed};
+use record::{BadSampling, Sampling, Seed};
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
@@ -84,6 +84,20 @@ pub(crate) struct Tokenizer {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Role {
     pub(crate) temperature: f64,
+    /// This and what follows is left out of the resolved recipe where it changes nothing, so that
+    /// recipes without it keep their hash.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(crate) top_p: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) top_k: usize,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) min_p: f64,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(crate) repetition_penalty: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) presence_penalty: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) frequency_penalty: f64,
     pub(crate) max_tokens: usize,
     pub(crate) model: ModelSource,
     /// Train low-rank adapters in place of every weight.
@@ -264,11 +278,14 @@ impl Recipe {
                 settings.max_tokens,
                 config.context
             );
-            ensure!(
-                settings.temperature >= 0.0 && settings.temperature.is_finite(),
-                "{role}.temperature is {}; it must be at least 0",
-                settings.temperature
-            );
+            settings.sampling().check().map_err(|bad| {
+                let BadSampling {
+                    parameter,
+                    value,
+                    expected,
+                } = bad;
+                anyhow::anyhow!("{role}.{parameter} is {value}; {expected}")
+            })?;
         }
         Ok(())
     }
@@ -455,10 +472,27 @@ impl Recipe {
 impl Role {
     /// Stop tokens are the chat's own.
     pub(crate) fn sampling(&self) -> Sampling {
-        Sampling::at(self.temperature as f32, self.max_tokens)
+        Sampling {
+            top_p: self.top_p as f32,
+            top_k: self.top_k,
+            min_p: self.min_p as f32,
+            repetition_penalty: self.repetition_penalty as f32,
+            presence_penalty: self.presence_penalty as f32,
+            frequency_penalty: self.frequency_penalty as f32,
+            ..Sampling::at(self.temperature as f32, self.max_tokens)
+        }
     }
 }
 
+fn one() -> f64 {
+    1.0
+}
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 fn two() -> usize {
     2
 }

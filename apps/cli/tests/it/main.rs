@@ -27,6 +27,7 @@ mod resume;
 mod runner;
 mod runs;
 mod sample;
+mod sampling;
 mod sandbox_faults;
 mod sandbox_run;
 mod serve;

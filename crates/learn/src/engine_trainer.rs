@@ -65,14 +65,7 @@ impl Trainer for EngineTrainer {
     }
 
     fn optim_step(&mut self, optimizer: &OptimizerConfig, lr: f64) -> Result<Step, TrainError> {
-        let report = self.learner.optim_step(&AdamW {
-            learning_rate: lr as f32,
-            beta1: optimizer.betas[0] as f32,
-            beta2: optimizer.betas[1] as f32,
-            epsilon: optimizer.eps as f32,
-            weight_decay: optimizer.weight_decay as f32,
-            max_grad_norm: optimizer.grad_clip,
-        });
+        let report = self.learner.optim_step(&adam(optimizer, lr));
         Ok(Step {
             grad_norm: report.grad_norm,
             applied: report.applied,
@@ -127,7 +120,18 @@ impl Trainer for EngineTrainer {
     }
 }
 
-fn rows(batch: &Batch) -> Vec<TrainRow<'_>> {
+pub(crate) fn adam(optimizer: &OptimizerConfig, lr: f64) -> AdamW {
+    AdamW {
+        learning_rate: lr as f32,
+        beta1: optimizer.betas[0] as f32,
+        beta2: optimizer.betas[1] as f32,
+        epsilon: optimizer.eps as f32,
+        weight_decay: optimizer.weight_decay as f32,
+        max_grad_norm: optimizer.grad_clip,
+    }
+}
+
+pub(crate) fn rows(batch: &Batch) -> Vec<TrainRow<'_>> {
     batch
         .data
         .iter()

@@ -1,7 +1,8 @@
 //! Pure learning algorithms (advantage, loss, KL, aggregation, schedules) and the trainers that apply them.
 //!
 //! Reading order: [`AlgorithmConfig`] → [`advantages`] → [`batch_of_groups`] → [`Loss`] →
-//! [`metrics`]; then [`Trainer`], the verbs that turn batches into weights, and [`EngineTrainer`].
+//! [`metrics`]; then [`Trainer`], the verbs that turn batches into weights, and [`EngineTrainer`]; for PPO
+//! [`ValueTrainer`] beside it.
 
 pub mod metrics;
 
@@ -12,6 +13,7 @@ mod batch;
 mod config;
 mod covariance;
 mod engine_trainer;
+mod engine_value_trainer;
 mod error;
 pub mod gae;
 mod kl;
@@ -24,6 +26,7 @@ pub mod rollout_correction;
 mod schedule;
 mod supervised;
 mod trainer;
+mod value;
 
 pub use advantage::{Advantage, Scored, advantages, is_uniform};
 pub use aggregation::Aggregation;
@@ -31,6 +34,7 @@ pub use batch::{BatchStats, batch_of_groups, rewards_of_groups, tells_apart};
 pub use config::{AlgorithmConfig, KlConfig, KlPlacement, OptimizerConfig, ZeroVariance};
 pub use covariance::{CovarianceConfig, covariances};
 pub use engine_trainer::EngineTrainer;
+pub use engine_value_trainer::EngineValueTrainer;
 pub use error::{BatchError, ConfigError, TrainError};
 pub use kl::KlEstimator;
 pub use kl_controller::KlController;
@@ -42,3 +46,4 @@ pub use rollout_correction::RolloutCorrection;
 pub use schedule::Schedule;
 pub use supervised::SupervisedLoss;
 pub use trainer::{Pass, Published, Step, Trainer};
+pub use value::{ClippedValueLoss, ValueConfig, ValuePass, ValueTrainer};

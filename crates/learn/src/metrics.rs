@@ -7,7 +7,8 @@ use engine::RowScores;
 use record::{Batch, Group, StopReason};
 
 use crate::{
-    Aggregation, AlgorithmConfig, BatchStats,
+    Aggregation, AlgorithmConfig, BatchStats, Step, ValuePass,
+    gae::explained_variance,
     policy_loss::{PolicyLoss, Row, lengths, weights},
 };
 
@@ -78,6 +79,35 @@ pub fn supervised(batch: &Batch, scores: &[RowScores]) -> Metrics {
         ("sft/loss", loss),
         ("sft/entropy", entropy),
         ("sft/tokens", lengths(batch).iter().sum::<usize>() as f64),
+    ])
+}
+
+/// What the value function said of a batch before its update, and what it will be fitted to; one entry
+/// a trained token of each row: `critic/{values, returns}/{mean, max, min}` and
+/// `critic/vf_explained_var`.
+pub fn values(values: &[Vec<f64>], returns: &[Vec<f64>]) -> Metrics {
+    let explained = explained_variance(values.iter().flatten().zip(returns.iter().flatten()));
+    let mut metrics = named([("critic/vf_explained_var", explained)]);
+    for (name, rows) in [("critic/values", values), ("critic/returns", returns)] {
+        let mut summary = Summary::default();
+        rows.iter().flatten().for_each(|&value| summary.add(value));
+        summary.write(name, &mut metrics);
+    }
+    metrics
+}
+
+/// What one update of the value function saw and did: `critic/{vf_loss, vf_clipfrac, vpred_mean, lr,
+/// grad_norm, skipped_steps}`.
+pub fn value_update(pass: &ValuePass, clipped: f64, lr: f64, step: Step) -> Metrics {
+    let predicted = || pass.values.iter().flatten().map(|&value| f64::from(value));
+    let count = predicted().count().max(1) as f64;
+    named([
+        ("critic/vf_loss", pass.loss),
+        ("critic/vf_clipfrac", clipped),
+        ("critic/vpred_mean", predicted().sum::<f64>() / count),
+        ("critic/lr", lr),
+        ("critic/grad_norm", step.grad_norm),
+        ("critic/skipped_steps", f64::from(u8::from(!step.applied))),
     ])
 }
 

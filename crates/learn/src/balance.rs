@@ -1,6 +1,6 @@
 //! Rows into parts of like cost, and into micro-batches of a token budget.
 
-use std::collections::BinaryHeap;
+use std::{cmp::Ordering, collections::BinaryHeap};
 
 /// Cost of a row of so many tokens beside others, for [`partitions`]: linear layers and attention
 /// (spec of the critique study, section 10.6).
@@ -10,7 +10,7 @@ pub fn row_cost(tokens: usize) -> u64 {
 }
 
 /// Divides rows into `parts` whose greatest sum of costs is small: the largest differencing method of
-/// Karmarkar and Karp (1982). Every row is in one part; rows of a part are in their order, parts in the
+/// Karmarkar and Karp (1982), as verl's `seqlen_balancing` has it. Every row is in one part; rows of a part are in their order, parts in the
 /// order of their first rows. With `equal_sizes` the numbers of rows differ by one at most.
 ///
 /// Deterministic, and within `O(n log n)` steps for a given number of parts.
@@ -25,14 +25,14 @@ pub fn partitions(costs: &[u64], parts: usize, equal_sizes: bool) -> Vec<Vec<usi
         let ranked: Vec<Option<usize>> = std::iter::repeat_n(None, spare)
             .chain(order.into_iter().map(Some))
             .collect();
-        for (serial, ranks) in ranked.chunks(parts).enumerate() {
-            heap.push(State::new(ranks, costs, serial));
+        for ranks in ranked.chunks(parts) {
+            heap.push(State::new(ranks, costs));
         }
     } else {
-        for (serial, row) in order.into_iter().enumerate() {
+        for row in order {
             let mut ranks = vec![None; parts];
             ranks[0] = Some(row);
-            heap.push(State::new(&ranks, costs, serial));
+            heap.push(State::new(&ranks, costs));
         }
     }
     while let Some(first) = heap.pop() {
@@ -40,7 +40,7 @@ pub fn partitions(costs: &[u64], parts: usize, equal_sizes: bool) -> Vec<Vec<usi
             Some(second) => heap.push(first.merge(second)),
             None => {
                 let mut found: Vec<Vec<usize>> =
-                    first.parts.into_iter().map(|(_, rows)| rows).collect();
+                    first.parts.into_iter().map(Part::into_rows).collect();
                 found.iter_mut().for_each(|rows| rows.sort_unstable());
                 found.sort_by_key(|rows| rows.first().copied().unwrap_or(usize::MAX));
                 return found;
@@ -52,43 +52,55 @@ pub fn partitions(costs: &[u64], parts: usize, equal_sizes: bool) -> Vec<Vec<usi
 
 /// A division of some rows: parts with the greatest sum first.
 struct State {
-    parts: Vec<(u64, Vec<usize>)>,
-    serial: usize,
+    parts: Vec<Part>,
+}
+
+/// Rows with their costs, in the order in which they came together.
+struct Part {
+    sum: u64,
+    rows: Vec<(usize, u64)>,
+}
+
+impl Part {
+    fn into_rows(self) -> Vec<usize> {
+        self.rows.into_iter().map(|(row, _)| row).collect()
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_size = (self.sum, self.rows.len()).cmp(&(other.sum, other.rows.len()));
+        by_size.then_with(|| self.rows.cmp(&other.rows))
+    }
 }
 
 impl State {
-    fn new(ranks: &[Option<usize>], costs: &[u64], serial: usize) -> Self {
+    fn new(ranks: &[Option<usize>], costs: &[u64]) -> Self {
         let part = |row: &Option<usize>| {
-            let rows: Vec<usize> = row.iter().copied().collect();
-            (rows.iter().map(|&row| costs[row]).sum(), rows)
+            let rows: Vec<(usize, u64)> = row.iter().map(|&row| (row, costs[row])).collect();
+            let sum = rows.iter().map(|(_, cost)| cost).sum();
+            Part { sum, rows }
         };
         let mut state = Self {
             parts: ranks.iter().map(part).collect(),
-            serial,
         };
         state.sort();
         state
     }
 
     fn sort(&mut self) {
-        self.parts
-            .sort_by(|one, two| two.0.cmp(&one.0).then_with(|| one.1.cmp(&two.1)));
+        self.parts.sort_by(|one, other| other.compare(one));
     }
 
     fn spread(&self) -> u64 {
-        let sum = |part: Option<&(u64, Vec<usize>)>| part.map_or(0, |(sum, _)| *sum);
+        let sum = |part: Option<&Part>| part.map_or(0, |part| part.sum);
         sum(self.parts.first()) - sum(self.parts.last())
     }
 
     /// The greatest part of one with the least of the other, and so on.
     fn merge(mut self, other: Self) -> Self {
-        for ((sum, rows), (more, others)) in
-            self.parts.iter_mut().zip(other.parts.into_iter().rev())
-        {
-            *sum += more;
-            rows.extend(others);
+        for (part, with) in self.parts.iter_mut().zip(other.parts.into_iter().rev()) {
+            part.sum += with.sum;
+            part.rows.extend(with.rows);
         }
-        self.serial = self.serial.min(other.serial);
         self.sort();
         self
     }
@@ -103,15 +115,19 @@ impl PartialEq for State {
 impl Eq for State {}
 
 impl PartialOrd for State {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for State {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let keys = (self.spread(), std::cmp::Reverse(self.serial));
-        keys.cmp(&(other.spread(), std::cmp::Reverse(other.serial)))
+    /// The greatest spread first; of equal ones, the greatest part.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let greatest = || match (self.parts.first(), other.parts.first()) {
+            (Some(one), Some(other)) => one.compare(other),
+            _ => Ordering::Equal,
+        };
+        self.spread().cmp(&other.spread()).then_with(greatest)
     }
 }
 

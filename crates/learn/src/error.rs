@@ -64,6 +64,11 @@ pub enum TrainError {
     /// The loss has a KL term, but the trainer was made without a reference policy.
     #[error("the trainer has no reference policy; give it one or set kl.coefficient to 0")]
     NoReference,
+    /// The advantages are made from values, but nothing gives any.
+    #[error(
+        "advantages by `gae` need a value function; say in the recipe how it is trained, [rl.value]"
+    )]
+    NoValues,
     /// A checkpoint of another model.
     #[error(
         "{}: this checkpoint is of a model of another shape; the run and its checkpoint must agree",

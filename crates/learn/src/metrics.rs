@@ -120,10 +120,11 @@ pub fn optimizer(lr: f64, grad_norm: f64, applied: bool) -> Metrics {
     ])
 }
 
-/// The metrics of the updates of one step as one: `actor/skipped_steps` is a sum, and
-/// `training/logprob_gap_max` is that of the first, after which the weights are others; names that end
-/// in `max` or `min` are the greatest and the least, and the rest are means.
-pub fn of_updates(updates: &[Metrics]) -> Metrics {
+/// The metrics of the updates of one step as one, under `who`'s name (`actor`, `critic`): skipped steps
+/// are added up, and `training/logprob_gap_max` is that of the first update, after which the weights are
+/// others; names that end in `max` or `min` are the greatest and the least, and the rest are means.
+/// `updates` counts them where there are several.
+pub fn of_updates(who: &str, updates: &[Metrics]) -> Metrics {
     let Some(first) = updates.first() else {
         return Metrics::new();
     };
@@ -139,7 +140,7 @@ pub fn of_updates(updates: &[Metrics]) -> Metrics {
         };
         let combined = match name.as_str() {
             "training/logprob_gap_max" => *value,
-            "actor/skipped_steps" => all().sum(),
+            name if name.ends_with("skipped_steps") => all().sum(),
             name if name.ends_with("max") => all().fold(f64::NEG_INFINITY, f64::max),
             name if name.ends_with("min") => all().fold(f64::INFINITY, f64::min),
             _ => all().sum::<f64>() / all().count() as f64,
@@ -147,7 +148,7 @@ pub fn of_updates(updates: &[Metrics]) -> Metrics {
         (name.clone(), combined)
     });
     let mut combined: Metrics = combined.collect();
-    combined.insert("actor/updates".to_owned(), updates.len() as f64);
+    combined.insert(format!("{who}/updates"), updates.len() as f64);
     combined
 }
 

@@ -1,8 +1,16 @@
 //! Losses, KL estimates and advantages equal those of verl's `core_algos` on random batches.
 //!
-//! The numbers were made with verl 0.9.1 by `cases/001_verl/make.py`.
+//! The numbers were made with verl 0.9.1 by `cases/001_verl/make.py`. Where `ETUDE_TEST_CLIENTS` names a
+//! Python that has verl and torch, new ones are made and compared as well.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a failed unwrap is a failed test"
+)]
+
+use std::{path::Path, process::Command};
 
 use engine::{RowScores, TokenLoss};
 use learn::{
@@ -61,7 +69,46 @@ fn datum(old: &[f32], advantages: &[f32]) -> Datum {
 
 #[test]
 fn losses_and_their_gradients() {
-    let cases = cases().losses;
+    losses(cases().losses);
+}
+
+#[test]
+fn kl_estimates_and_their_gradients() {
+    kl(cases().kl);
+}
+
+#[test]
+fn advantages_of_every_estimator() {
+    estimators(cases().advantages);
+}
+
+#[test]
+fn the_numbers_of_verl_itself() {
+    let Some(python) = std::env::var_os("ETUDE_TEST_CLIENTS") else {
+        eprintln!("skipped: ETUDE_TEST_CLIENTS names no Python with verl and torch");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/001_verl/make.py");
+    for seed in ["101", "102", "103"] {
+        let made = Command::new(&python)
+            .arg(&script)
+            .arg(seed)
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&made.stderr);
+        if complaint.contains("ModuleNotFoundError") {
+            eprintln!("skipped: {}", complaint.lines().last().unwrap());
+            return;
+        }
+        assert!(made.status.success(), "{complaint}");
+        let cases: Cases = serde_json::from_slice(&made.stdout).unwrap();
+        losses(cases.losses);
+        kl(cases.kl);
+        estimators(cases.advantages);
+    }
+}
+
+fn losses(cases: Vec<LossCase>) {
     assert!(cases.len() >= 24);
     for case in cases {
         let rows = case.old.iter().zip(&case.advantages);
@@ -102,9 +149,9 @@ fn losses_and_their_gradients() {
     }
 }
 
-#[test]
-fn kl_estimates_and_their_gradients() {
-    for case in cases().kl {
+fn kl(cases: Vec<KlCase>) {
+    assert!(cases.len() >= 6);
+    for case in cases {
         let pairs = case
             .new
             .iter()
@@ -127,9 +174,7 @@ fn kl_estimates_and_their_gradients() {
     }
 }
 
-#[test]
-fn advantages_of_every_estimator() {
-    let cases = cases().advantages;
+fn estimators(cases: Vec<AdvantageCase>) {
     assert!(cases.len() >= 16);
     for case in cases {
         let mut members = case

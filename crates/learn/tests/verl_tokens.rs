@@ -1,5 +1,5 @@
 //! What goes token by token or over a whole batch equals verl's: advantages by values and by rewards to
-//! come, value losses, losses by covariance, KL controllers, rollout correction.
+//! come, value losses, losses by covariance, KL controllers, rollout correction, balanced partitions.
 //!
 //! The numbers were made with verl 0.9.1 by `cases/002_verl/make.py`. Where `ETUDE_TEST_CLIENTS` names a
 //! Python that has verl and torch, new ones are made and compared as well.
@@ -17,6 +17,7 @@ use engine::{RowScores, TokenLoss};
 use learn::{
     Advantage, Aggregation, AlgorithmConfig, CovarianceConfig, KlConfig, KlController, KlEstimator,
     KlPlacement, LossMode, PolicyLoss,
+    balance::partitions,
     gae::{gae, value_loss, whiten},
     rewards_of_groups,
     rollout_correction::{self, ImportanceSampling, Rejection},
@@ -36,6 +37,7 @@ struct Cases {
     covariance_losses: Vec<LossCase>,
     controllers: Vec<Controller>,
     corrections: Corrections,
+    balanced: Vec<Balanced>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +90,13 @@ struct Corrections {
     weights: Vec<WeightsCase>,
     masks: Vec<MaskCase>,
     metrics: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct Balanced {
+    costs: Vec<u64>,
+    equal_sizes: bool,
+    parts: Vec<Vec<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +155,11 @@ fn compare(cases: &Cases) {
         assert!((found - case.coefficient).abs() < 1e-15, "at {}", case.kl);
     }
     corrections(&cases.corrections);
+    assert!(cases.balanced.len() >= 5);
+    for case in &cases.balanced {
+        let found = partitions(&case.costs, case.parts.len(), case.equal_sizes);
+        assert_eq!(found, case.parts, "{:?}", case.costs);
+    }
 }
 
 #[track_caller]

@@ -19,7 +19,7 @@ struct Panel {
     metrics: &'static [(&'static str, &'static str)],
 }
 
-const PANELS: [Panel; 15] = [
+const PANELS: [Panel; 18] = [
     Panel {
         title: "Reward",
         meaning: "mean over the episodes of a step",
@@ -70,7 +70,25 @@ const PANELS: [Panel; 15] = [
         title: "KL to the start",
         meaning: "per token, against the frozen reference",
         unit: Unit::Number,
-        metrics: &[("actor/kl_loss", "KL")],
+        metrics: &[("actor/kl", "of the step's episodes"), ("actor/kl_loss", "KL")],
+    },
+    Panel {
+        title: "KL coefficient",
+        meaning: "the weight of the pull to the start",
+        unit: Unit::Number,
+        metrics: &[("actor/kl_coef", "coefficient")],
+    },
+    Panel {
+        title: "Value loss",
+        meaning: "half the clipped squared distance of values to returns",
+        unit: Unit::Number,
+        metrics: &[("critic/vf_loss", "loss")],
+    },
+    Panel {
+        title: "Explained variance",
+        meaning: "of the returns, by the values before the step's update; 0 is no better than a constant",
+        unit: Unit::Number,
+        metrics: &[("critic/vf_explained_var", "share")],
     },
     Panel {
         title: "Entropy",

@@ -11,6 +11,7 @@ mod metrics;
 mod progress;
 mod reinforce;
 mod supervised;
+mod value;
 
 pub use error::TrainError;
 pub use progress::{StepDone, Stop};

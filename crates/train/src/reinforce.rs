@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use chat::Chat;
 use journal::{Metrics, Replay, RunDir, Step};
 use learn::{
-    AlgorithmConfig, BatchStats, Loss, OptimizerConfig, Published, Trainer, ZeroVariance, metrics,
-    rewards_of_groups, tells_apart, weigh,
+    AlgorithmConfig, BatchStats, Loss, OptimizerConfig, Published, Trainer, ValueConfig,
+    ValueTrainer, ZeroVariance, metrics, rewards_of_groups, tells_apart, weigh,
 };
 use record::{Batch, Group, Seed};
 use rollout::{Progress, Runner, Study, Tally};
@@ -18,6 +18,7 @@ use crate::{
     curriculum::tasks_of_step,
     metrics::{check_reproduced, sampled_tokens},
     supervised::save_whole,
+    value::{self, Said, part_size},
 };
 
 /// How a role is trained by reinforcement.
@@ -45,6 +46,9 @@ pub struct ReinforceConfig {
     #[serde(default)]
     pub algorithm: AlgorithmConfig,
     pub optimizer: OptimizerConfig,
+    /// The value function of `algorithm.advantage = "gae"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<ValueConfig>,
 }
 
 fn ten() -> u64 {
@@ -80,26 +84,35 @@ pub struct Reinforce<'a, S: Study> {
     pub stop: &'a Stop,
 }
 
+/// The value function of a run that has one.
+type Values<'a> = Option<&'a mut (dyn ValueTrainer + 'static)>;
+
 /// Optimizer steps in a row that may be skipped for a gradient that is not finite.
 const MAX_SKIPPED: u64 = 3;
 
 impl<S: Study> Reinforce<'_, S> {
-    /// Runs to the last step. `trainer` must hold the weights to start from and its reference;
-    /// `publish` hands weights to the policy that `runner` plays the trained role with.
+    /// Runs to the last step. `trainer` must hold the weights to start from and its reference, `values`
+    /// the value function to start from where the recipe has one; `publish` hands weights to the policy
+    /// that `runner` plays the trained role with.
     ///
     /// A step is: play its tasks with the published weights; turn the groups into a batch; score the
-    /// reference; one update on the whole batch; publish; commit. Steps committed before are updated
-    /// on again from their journalled episodes.
+    /// reference, and ask the values; the updates on the batch; publish; commit. Steps committed before
+    /// are updated on again from their journalled episodes.
     pub fn train<T: Trainer>(
         &self,
         trainer: &mut T,
+        mut values: Values,
         mut publish: impl FnMut(Published<T::Weights>),
         mut on_play: impl FnMut(u64, Progress),
         mut on_step: impl FnMut(StepDone<'_>),
     ) -> Result<(), TrainError> {
         let mut first = 1;
         if let Some(checkpoint) = self.replay.latest_checkpoint(self.phase) {
-            trainer.load(&self.run.checkpoint_path(&checkpoint.name)?)?;
+            let directory = self.run.checkpoint_path(&checkpoint.name)?;
+            trainer.load(&directory)?;
+            if let Some(values) = values.as_deref_mut() {
+                values.load(&directory.join(value::DIRECTORY))?;
+            }
             first = checkpoint.step + 1;
         }
         let committed: Vec<&Step> = self.replay.steps(self.phase).collect();
@@ -123,7 +136,8 @@ impl<S: Study> Reinforce<'_, S> {
                 None => self.play(step, |progress| on_play(step, progress))?,
             };
             let played = began.elapsed().as_secs_f64();
-            let mut done = self.update(step, &groups, kl_coefficient, trainer)?;
+            let beside = values.as_deref_mut();
+            let mut done = self.update(step, &groups, kl_coefficient, trainer, beside)?;
             kl_coefficient = self.next_kl_coefficient(kl_coefficient, &done.metrics);
             skipped = if done.metrics.get("actor/skipped_steps") == Some(&0.0) {
                 0
@@ -167,7 +181,7 @@ impl<S: Study> Reinforce<'_, S> {
                 self.run.commit_step(done, Some(&groups))?;
             }
             if step.is_multiple_of(self.config.save_every.max(1)) || step == self.config.steps {
-                self.save(trainer, step)?;
+                self.save(trainer, values.as_deref_mut(), step)?;
             }
             publish(trainer.publish()?);
         }
@@ -255,6 +269,7 @@ impl<S: Study> Reinforce<'_, S> {
         groups: &[Group],
         kl_coefficient: f64,
         trainer: &mut T,
+        mut values: Values,
     ) -> Result<Step, TrainError> {
         let began = Instant::now();
         let mut algorithm = self.config.algorithm.clone();
@@ -273,39 +288,61 @@ impl<S: Study> Reinforce<'_, S> {
             weights = found;
             measured.extend(told);
         }
-        let filled = rewards.fill(&mut batch, &algorithm, kl_coefficient, &[]);
+        let mut said = Said::default();
+        if algorithm.advantage.needs_values() && !batch.data.is_empty() {
+            let trainer = values.as_deref_mut().ok_or(learn::TrainError::NoValues)?;
+            said.values = trainer.values(&batch)?;
+        }
+        let filled = rewards.fill(&mut batch, &algorithm, kl_coefficient, &said.values());
+        said.returns = filled.returns;
         if let Some(kl) = filled.kl.filter(|_| !batch.data.is_empty()) {
             measured.insert("actor/kl".to_owned(), kl);
+            measured.insert("actor/kl_coef".to_owned(), kl_coefficient);
         }
         if let Some(weights) = weights {
             weigh(&mut batch, &weights);
         }
         batch.data.retain(|row| row.n_trained() > 0);
+        said.retain_trained();
         let scored = began.elapsed().as_secs_f64();
         let rate = self.config.optimizer.lr_at(step - 1, self.config.steps);
         let trained: u64 = batch.data.iter().map(|row| row.tokens.len() as u64).sum();
-        if batch.data.is_empty() {
-            // Nothing to learn from: no gradient, no update, and no moment decays.
+        let mut head_start = false;
+        if let (Some(values), Some(config)) = (values, &self.config.value)
+            && !batch.data.is_empty()
+        {
+            head_start = step <= config.head_start;
+            let rate = config.optimizer.lr_at(step - 1, self.config.steps);
+            measured.extend(metrics::values(&said.values(), &said.returns));
+            measured.extend(said.fit(&batch, config, rate, values)?);
+        }
+        let fitted = began.elapsed().as_secs_f64();
+        if batch.data.is_empty() || head_start {
+            // Nothing to learn from, or not yet: no gradient, no update, and no moment decays.
             measured.extend(metrics::optimizer(rate, 0.0, true));
         } else {
             measured.extend(self.updates(batch, &algorithm, rate, trainer)?);
         }
         let seconds = began.elapsed().as_secs_f64();
         let update_seconds = (seconds - scored).max(1e-9);
-        let timings = [
+        let mut timings: Metrics = [
             ("timing_s/ref".to_owned(), scored),
-            ("timing_s/update_actor".to_owned(), update_seconds),
+            ("timing_s/update_actor".to_owned(), seconds - fitted),
             (
                 "perf/train_tokens_per_s".to_owned(),
                 trained as f64 / update_seconds,
             ),
-        ];
+        ]
+        .into();
+        if self.config.value.is_some() {
+            timings.insert("timing_s/update_critic".to_owned(), fitted - scored);
+        }
         Ok(Step {
             phase: self.phase.to_owned(),
             step,
             tokens: sampled_tokens(groups) + trained,
             metrics: measured,
-            timings: timings.into(),
+            timings,
             episodes: None,
         })
     }
@@ -330,12 +367,11 @@ impl<S: Study> Reinforce<'_, S> {
         rate: f64,
         trainer: &mut T,
     ) -> Result<Metrics, TrainError> {
-        let rows = batch.data.len();
-        let size = rows.div_ceil(self.config.mini_batches.clamp(1, rows.max(1)));
+        let size = part_size(batch.data.len(), self.config.mini_batches);
         let loss = Loss::Policy(Box::new(algorithm.clone()));
         let parts: Vec<Batch> = batch
             .data
-            .chunks(size.max(1))
+            .chunks(size)
             .map(|rows| Batch {
                 data: rows.to_vec(),
             })
@@ -350,14 +386,23 @@ impl<S: Study> Reinforce<'_, S> {
                 seen.push(metrics);
             }
         }
-        Ok(metrics::of_updates(&seen))
+        Ok(metrics::of_updates("actor", &seen))
     }
 
-    fn save<T: Trainer>(&self, trainer: &mut T, step: u64) -> Result<(), TrainError> {
+    fn save<T: Trainer>(
+        &self,
+        trainer: &mut T,
+        values: Values,
+        step: u64,
+    ) -> Result<(), TrainError> {
         let name = format!("{}-{step:06}", self.phase.replace('/', "-"));
         if self.run.replay().checkpoint(&name).is_none() {
             self.run.checkpoint(&name, self.phase, step, |directory| {
-                save_whole(trainer, self.chat, directory)
+                save_whole(trainer, self.chat, directory)?;
+                match values {
+                    Some(values) => Ok(values.save(&directory.join(value::DIRECTORY))?),
+                    None => Ok::<(), TrainError>(()),
+                }
             })?;
         }
         self.run.prune(self.phase, 2)?;

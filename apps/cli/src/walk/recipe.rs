@@ -245,9 +245,15 @@ impl Recipe {
              rl.algorithm.advantage, fewer have nothing to be compared with"
         );
         ensure!(
-            !advantage.needs_values(),
-            "rl.algorithm.advantage: gae needs a value function, which is not trained yet"
+            advantage.needs_values() == self.rl.value.is_some(),
+            "rl.algorithm.advantage = \"gae\" and [rl.value], which says how its value function is trained, \
+             go together; this recipe has one of them alone"
         );
+        if let Some(value) = &self.rl.value {
+            value
+                .check()
+                .map_err(|error| anyhow::anyhow!("rl.value: {error}"))?;
+        }
         ensure!(
             self.rl.algorithm.zero_variance != ZeroVariance::Resample || self.rl.group_size >= 2,
             "rl.algorithm.zero_variance = \"resample\" needs an rl.group_size of at least 2: a group of \
@@ -393,8 +399,9 @@ impl Recipe {
     }
 
     /// What training takes at its peak, roughly. Of every weight: itself and its packed copies,
-    /// gradients of four lanes, two moments, the reference. Under adapters from the first stage on:
-    /// itself and its packed copies. Beside them cached keys and values, and the program itself.
+    /// gradients of four lanes, two moments, the reference; of a value function the same. Under
+    /// adapters from the first stage on: itself and its packed copies. Beside them cached keys and
+    /// values, and the program itself.
     pub(crate) fn memory_bytes(&self) -> anyhow::Result<f64> {
         const COPIES: f64 = 10.0;
         const FROZEN_COPIES: f64 = 4.0;
@@ -406,7 +413,9 @@ impl Recipe {
                 ModelSource::Random(model) => model.n_parameters(vocabulary),
                 ModelSource::Checkpoint(_) => self.config(role, settings)?.n_parameters() as f64,
             };
-            floats += match &settings.lora {
+            let with_values = role == "critic" && self.rl.value.is_some();
+            let copies = if with_values { 2.0 } else { 1.0 };
+            floats += copies * match &settings.lora {
                 Some(lora) if lora.full_stages == 0 => {
                     let config = self.config(role, settings)?;
                     let adapter = lora.config().n_parameters(&config) as f64;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use critique::{CRITIC, Purpose, REVISER};
 use engine::Model;
-use learn::{EngineTrainer, Trainer};
+use learn::{EngineTrainer, EngineValueTrainer, Trainer, ValueTrainer};
 use rollout::{Roles, Runner};
+use serde_json::json;
 use train::{Reinforce, StepDone};
 
 use super::{
@@ -27,8 +28,11 @@ impl Walk<'_> {
         critic: &Arc<Model>,
         reviser: &Arc<Model>,
     ) -> Outcome<Arc<Model>> {
-        self.screen
-            .headline("Reinforcement: GRPO on the critic, paid by the revision's tests");
+        let advantage = json!(self.recipe.rl.algorithm.advantage);
+        self.screen.headline(format!(
+            "Reinforcement: the critic, paid by the revision's tests; advantages by {}",
+            advantage.as_str().unwrap_or_default()
+        ));
         if self.replay.checkpoint(CRITIC_RL).is_some() {
             self.screen.say("  done before");
             return self.load_model(CRITIC_RL).map(Arc::new);
@@ -41,6 +45,10 @@ impl Walk<'_> {
         let options = learner_options(seed);
         let reference = Some(reference.clone());
         let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
+        let mut values = self.recipe.rl.value.as_ref().map(|_| {
+            // A value function begins as what the policy begins as.
+            EngineValueTrainer::new(engine, critic.clone(), options)
+        });
         let policy = Arc::new(
             self.instruments
                 .policy(CRITIC, &chats.critic, critic.clone())?,
@@ -75,6 +83,9 @@ impl Walk<'_> {
             let work = self.screen.work(PHASE, self.recipe.rl.steps);
             let trained = reinforce.train(
                 &mut trainer,
+                values
+                    .as_mut()
+                    .map(|values| values as &mut dyn ValueTrainer),
                 |published| policy.publish(published.weights, published.version),
                 |_, _| {},
                 |done| {

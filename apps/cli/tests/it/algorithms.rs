@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::{
     etude::{
-        assert_success, etude, last_step, learning_recipe, resume_to_end, stderr,
+        assert_success, etude, last_step, learning_recipe, resume, resume_to_end, stderr,
         wait_while_running,
     },
-    runs::{RL, assert_same_metrics, final_weights, played, series},
+    runs::{RL, assert_same_metrics, contents, final_weights, played, series},
 };
 
 const STEPS: usize = 4;
@@ -106,6 +106,72 @@ fn a_killed_run_goes_on_to_the_same_end() {
     assert!(series("rollout_corr/kl").iter().all(|kl| *kl == 0.0));
 }
 
+/// PPO: a value function beside the policy, which waits a step for it.
+const PPO: [&str; 6] = [
+    "rl.steps=6",
+    "rl.save_every=2",
+    "rl.group_size=2",
+    "rl.algorithm={advantage=\"gae\",lambda=0.95,kl={estimator=\"k1\",placement=\"reward\",coefficient=0.05,controller={type=\"adaptive\",target=0.001}}}",
+    "rl.value={epochs=3,mini_batches=2,head_start=1,optimizer={lr=3e-3}}",
+    "rl.optimizer={lr=1e-3}",
+];
+
+#[test]
+fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
+    let directory = TempDir::new().unwrap();
+    let (whole, killed) = (
+        directory.path().join("whole"),
+        directory.path().join("killed"),
+    );
+    assert_success(&train(directory.path(), &whole, &PPO).output().unwrap());
+
+    let mut child = train(directory.path(), &killed, &PPO)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // First behind the checkpoint of the second step, so the third is updated on again; then anywhere.
+    for (kill, step) in [3, 4, 4, 5].into_iter().enumerate() {
+        let reached = wait_while_running(&mut child, || last_step(&killed, RL) >= step);
+        assert!(reached, "kill {kill} came after the end");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child = resume(directory.path(), &killed);
+    }
+    assert!(child.wait().unwrap().success());
+    assert_same_metrics(&killed, &whole);
+    assert!(
+        final_weights(&killed) == final_weights(&whole),
+        "the final weights differ"
+    );
+    assert!(played(&killed) == played(&whole), "the episodes differ");
+    // The value function and its moments too.
+    let value = Path::new("checkpoints/rl-000006/value");
+    let files = contents(&whole.join(value));
+    let names: Vec<_> = files.keys().map(|name| name.to_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "config.json",
+            "model.safetensors",
+            "optimizer.safetensors",
+            "value_head.safetensors"
+        ]
+    );
+    assert!(contents(&killed.join(value)) == files, "the value functions differ");
+
+    let series = |metric: &str| series(&whole, metric);
+    let explained = series("critic/vf_explained_var");
+    // The new head says 0 everywhere, which explains nothing.
+    assert!(explained[0].abs() < 1e-9, "{explained:?}");
+    assert!(explained[1..].iter().any(|share| *share > 0.0), "{explained:?}");
+    assert!(series("critic/updates").iter().all(|updates| *updates == 6.0));
+    assert!(series("critic/vf_loss").iter().all(|loss| *loss > 0.0));
+    let norms = series("actor/grad_norm");
+    assert_eq!(norms[0], 0.0, "the value function has a head start");
+    assert!(norms[1..].iter().all(|norm| *norm > 0.0), "{norms:?}");
+}
+
 #[test]
 fn settings_that_make_no_sense_together_are_refused() {
     let scratch = TempDir::new().unwrap();
@@ -124,6 +190,15 @@ fn settings_that_make_no_sense_together_are_refused() {
             "a group of one never varies",
         ),
         (&["rl.epochs=0"], "must be at least 1"),
+        (&["rl.algorithm.advantage=\"gae\""], "go together"),
+        (&["rl.value={optimizer={lr=1e-3}}"], "go together"),
+        (
+            &[
+                "rl.algorithm.advantage=\"gae\"",
+                "rl.value={clip=0.0,optimizer={lr=1e-3}}",
+            ],
+            "rl.value: `clip` is 0",
+        ),
         (&["rl.algorithm.gamma=1.5"], "gamma"),
         (&["rl.algorithm.covariance={ratio=0.0}"], "covariance.ratio"),
         (

@@ -93,6 +93,7 @@ pub(crate) fn run(
     reinforce
         .train(
             &mut trainer,
+            None,
             |published| policy.publish(published.weights, published.version),
             |_, _| {},
             |done| {

@@ -1,17 +1,19 @@
 """Writes cases.json: losses, gradients and advantages as verl's own `core_algos` computes them.
 
-Needs torch and verl 0.9.1 (CPU): `python make.py > cases.json`.
+Needs torch and verl 0.9.1 (CPU): `python make.py [SEED] > cases.json`.
 """
 import json
 import random
+import sys
 
 import numpy
 import torch
 from verl.trainer.ppo import core_algos
 from verl.workers.config import ActorConfig, PolicyLossConfig
 
-random.seed(7)
-torch.manual_seed(7)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+random.seed(seed)
+torch.manual_seed(seed)
 MODES = {"vanilla": "vanilla", "gspo": "gspo", "gmpo": "geo_mean", "cispo": "cispo", "sapo": "sapo", "gpg": "gpg"}
 
 

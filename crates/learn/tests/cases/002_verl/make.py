@@ -1,5 +1,5 @@
-"""Writes cases.json: advantages token by token, value losses, losses by covariance, KL controllers and rollout
-correction as verl itself computes them.
+"""Writes cases.json: advantages token by token, value losses, losses by covariance, KL controllers, rollout
+correction and balanced partitions as verl itself computes them.
 
 Needs torch and verl 0.9.1 (CPU): `python make.py [SEED] > cases.json`.
 """
@@ -9,6 +9,7 @@ import sys
 
 import torch
 from verl.trainer.ppo import core_algos, rollout_corr_helper
+from verl.utils.seqlen_balancing import karmarkar_karp
 from verl.workers.config import ActorConfig, PolicyLossConfig
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 11
@@ -127,7 +128,15 @@ def corrections():
     return {**common, "weights": weights, "masks": masks, "metrics": {name: told[name] for name in wanted}}
 
 
+def balanced():
+    for rows, parts, equal, most in ((24, 4, True, 9), (24, 3, True, 2000), (17, 4, False, 9), (40, 7, False, 2000), (3, 5, False, 9)):
+        costs = [random.randint(1, most) for _ in range(rows)]
+        found = karmarkar_karp(costs, parts, equal)
+        yield {"costs": costs, "equal_sizes": equal, "parts": sorted(map(sorted, found), key=lambda part: part or [rows])}
+
+
 print(json.dumps({
     "by_token": list(by_token()), "values": list(values()), "covariance_losses": list(covariance_losses()),
     "controllers": list(controllers()), "corrections": corrections(),
+    "balanced": list(balanced()),
 }, indent=1))

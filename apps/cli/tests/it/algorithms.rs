@@ -158,14 +158,24 @@ fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
             "value_head.safetensors"
         ]
     );
-    assert!(contents(&killed.join(value)) == files, "the value functions differ");
+    assert!(
+        contents(&killed.join(value)) == files,
+        "the value functions differ"
+    );
 
     let series = |metric: &str| series(&whole, metric);
     let explained = series("critic/vf_explained_var");
     // The new head says 0 everywhere, which explains nothing.
     assert!(explained[0].abs() < 1e-9, "{explained:?}");
-    assert!(explained[1..].iter().any(|share| *share > 0.0), "{explained:?}");
-    assert!(series("critic/updates").iter().all(|updates| *updates == 6.0));
+    assert!(
+        explained[1..].iter().any(|share| *share > 0.0),
+        "{explained:?}"
+    );
+    assert!(
+        series("critic/updates")
+            .iter()
+            .all(|updates| *updates == 6.0)
+    );
     assert!(series("critic/vf_loss").iter().all(|loss| *loss > 0.0));
     let norms = series("actor/grad_norm");
     assert_eq!(norms[0], 0.0, "the value function has a head start");

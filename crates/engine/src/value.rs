@@ -239,7 +239,29 @@ impl ValueLearner {
         directory: &Path,
         options: LearnerOptions,
     ) -> Result<Self, ModelError> {
-        let learner = Learner::load(engine, directory, options)?;
+        Self::load_beside(
+            engine,
+            Learner::load(engine, directory, options)?,
+            directory,
+        )
+    }
+
+    /// [`Self::load`] of an adapter over a base that is in memory already.
+    pub fn load_over(
+        engine: &Engine,
+        base: &Model,
+        directory: &Path,
+        options: LearnerOptions,
+    ) -> Result<Self, ModelError> {
+        let learner = Learner::load_over(engine, base, directory, options)?;
+        Self::load_beside(engine, learner, directory)
+    }
+
+    fn load_beside(
+        engine: &Engine,
+        learner: Learner,
+        directory: &Path,
+    ) -> Result<Self, ModelError> {
         let tensors = tensors(learner.model().config());
         let path = directory.join(FILE);
         let (buffers, _) = checkpoint::read_tensors(&path, &tensors, &PREFIXES, None)?;

@@ -190,6 +190,17 @@ fn under_an_adapter_only_adapter_and_head_are_trained() {
     assert!(losses.windows(2).all(|pair| pair[0] != pair[1]));
     assert!(learner.decoder().shares_base(&base));
     assert!(learner.head().weight().iter().any(|&weight| weight != 0.0));
+
+    let saved = directory.path().join("value");
+    learner.save(&saved).unwrap();
+    assert!(!saved.join("model.safetensors").exists());
+    let mut resumed = ValueLearner::load_over(&engine, &base, &saved, options).unwrap();
+    assert_eq!(train(&mut resumed, 3..6), train(&mut learner, 3..6));
+    let rows = Rows::new(&[20, 9, 40], 99);
+    assert_eq!(
+        resumed.values(&rows.rows()).unwrap(),
+        learner.values(&rows.rows()).unwrap()
+    );
 }
 
 #[test]

@@ -13,11 +13,22 @@ pub enum Aggregation {
     SeqMeanTokenSum,
     /// Mean over sequences of the mean of their token losses: every sequence weighs the same.
     SeqMeanTokenMean,
-    /// Sum of all token losses over one constant: no length changes any weight (Dr. GRPO).
+    /// Mean over sequences of the sum of their token losses over one constant: no length changes any
+    /// weight (Dr. GRPO, arXiv 2503.20783).
     SeqMeanTokenSumNorm,
 }
 
 impl Aggregation {
+    /// As recipes have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TokenMean => "token-mean",
+            Self::SeqMeanTokenSum => "seq-mean-token-sum",
+            Self::SeqMeanTokenMean => "seq-mean-token-mean",
+            Self::SeqMeanTokenSumNorm => "seq-mean-token-sum-norm",
+        }
+    }
+
     /// The weight of a token of each row, such that the batch's loss is the sum over all trained
     /// tokens of weight times token loss. Computed from the whole batch, so that micro-batches change
     /// nothing.
@@ -32,7 +43,7 @@ impl Aggregation {
             Self::TokenMean => 1.0 / tokens,
             Self::SeqMeanTokenSum => 1.0 / sequences,
             Self::SeqMeanTokenMean => 1.0 / (sequences * length as f64),
-            Self::SeqMeanTokenSumNorm => 1.0 / factor.unwrap_or(longest),
+            Self::SeqMeanTokenSumNorm => 1.0 / (sequences * factor.unwrap_or(longest)),
         };
         lengths
             .iter()
@@ -54,8 +65,8 @@ mod tests {
             (Aggregation::TokenMean, None, 16. / 4.),
             (Aggregation::SeqMeanTokenSum, None, (6. + 10.) / 2.),
             (Aggregation::SeqMeanTokenMean, None, (2. + 10.) / 2.),
-            (Aggregation::SeqMeanTokenSumNorm, None, 16. / 3.),
-            (Aggregation::SeqMeanTokenSumNorm, Some(768.), 16. / 768.),
+            (Aggregation::SeqMeanTokenSumNorm, None, 16. / 6.),
+            (Aggregation::SeqMeanTokenSumNorm, Some(768.), 8. / 768.),
         ];
         for (mode, factor, expected) in cases {
             let weights = mode.weights(&lengths, factor);

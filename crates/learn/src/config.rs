@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Advantage, Aggregation, ConfigError, CovarianceConfig, KlController, KlEstimator, LossMode,
-    RolloutCorrection, Schedule,
+    RolloutCorrection, Schedule, combination,
 };
 
 /// How rewards become gradients. The defaults are those of the critique study's training recipe
@@ -37,7 +37,7 @@ pub struct AlgorithmConfig {
     /// How the losses of tokens become the loss of a batch.
     pub aggregation: Aggregation,
     /// The divisor of `seq-mean-token-sum-norm`; absent, the most trained tokens in one row of the
-    /// batch. The other modes ignore it.
+    /// batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_scale_factor: Option<f64>,
     /// What becomes of groups whose rewards are all equal.
@@ -162,7 +162,7 @@ impl AlgorithmConfig {
     /// Checks what types cannot say.
     ///
     /// # Errors
-    /// The first key that is out of range.
+    /// The first key that is out of range, or that nothing else in the settings reads.
     pub fn check(&self) -> Result<(), ConfigError> {
         require(
             "clip_low",
@@ -231,7 +231,7 @@ impl AlgorithmConfig {
             let fits = factor > 0.0 && factor.is_finite();
             require("loss_scale_factor", factor, "more than 0", fits)?;
         }
-        Ok(())
+        combination::check(self)
     }
 
     /// Whether a batch must carry the log-probs of the reference policy.

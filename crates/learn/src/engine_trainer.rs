@@ -109,15 +109,25 @@ impl Trainer for EngineTrainer {
             Some(_) => Learner::load_over(&self.engine, before, directory, self.options)?,
             None => Learner::load(&self.engine, directory, self.options)?,
         };
-        let lora = |model: &Model| model.adapter().map(|adapter| adapter.config().clone());
-        if learner.model().config() != before.config() || lora(learner.model()) != lora(before) {
-            return Err(TrainError::AnotherShape {
-                directory: directory.to_owned(),
-            });
-        }
+        check_shape(before, learner.model(), directory)?;
         self.learner = learner;
         Ok(())
     }
+}
+
+/// What training goes on with must be of the shape that it began with, adapters included.
+pub(crate) fn check_shape(
+    before: &Model,
+    found: &Model,
+    directory: &Path,
+) -> Result<(), TrainError> {
+    let lora = |model: &Model| model.adapter().map(|adapter| adapter.config().clone());
+    if found.config() == before.config() && lora(found) == lora(before) {
+        return Ok(());
+    }
+    Err(TrainError::AnotherShape {
+        directory: directory.to_owned(),
+    })
 }
 
 pub(crate) fn adam(optimizer: &OptimizerConfig, lr: f64) -> AdamW {

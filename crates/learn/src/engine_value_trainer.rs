@@ -7,7 +7,7 @@ use record::Batch;
 
 use crate::{
     ClippedValueLoss, OptimizerConfig, Step, TrainError, ValuePass, ValueTrainer,
-    engine_trainer::{adam, rows},
+    engine_trainer::{adam, check_shape, rows},
 };
 
 /// A [`ValueTrainer`] over a decoder of its own.
@@ -61,12 +61,12 @@ impl ValueTrainer for EngineValueTrainer {
     }
 
     fn load(&mut self, directory: &Path) -> Result<(), TrainError> {
-        let learner = ValueLearner::load(&self.engine, directory, self.options)?;
-        if learner.decoder().config() != self.learner.decoder().config() {
-            return Err(TrainError::AnotherShape {
-                directory: directory.to_owned(),
-            });
-        }
+        let before = self.learner.decoder();
+        let learner = match before.adapter() {
+            Some(_) => ValueLearner::load_over(&self.engine, before, directory, self.options)?,
+            None => ValueLearner::load(&self.engine, directory, self.options)?,
+        };
+        check_shape(before, learner.decoder(), directory)?;
         self.learner = learner;
         Ok(())
     }

@@ -22,6 +22,9 @@ pub enum KlEstimator {
     /// The value of k3 with the gradient of k2.
     #[serde(rename = "k3+")]
     K3Straight,
+    /// The value of abs with the gradient of k2.
+    #[serde(rename = "abs+")]
+    AbsStraight,
 }
 
 const LOG_RATIO_LIMIT: f64 = 20.0;
@@ -38,6 +41,7 @@ impl KlEstimator {
             Self::Abs => (d.abs(), d.signum()),
             Self::K1Straight => (d, d),
             Self::K3Straight => (Self::K3.estimate(d).0, d),
+            Self::AbsStraight => (d.abs(), d),
             Self::K3 => {
                 let log_ratio = (-d).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
                 let ratio = log_ratio.exp();

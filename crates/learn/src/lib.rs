@@ -10,6 +10,7 @@ mod advantage;
 mod aggregation;
 pub mod balance;
 mod batch;
+mod combination;
 mod config;
 mod covariance;
 mod engine_trainer;

@@ -3,7 +3,7 @@
 use record::{Batch, Datum};
 
 use crate::{
-    Advantage, AlgorithmConfig, KlPlacement, Scored, advantages,
+    Advantage, AlgorithmConfig, KlPlacement, LossMode, Scored, advantages,
     gae::{gae, whiten},
 };
 
@@ -154,15 +154,27 @@ impl Rewards {
 }
 
 /// Multiplies the advantages of the trained tokens by `weights`, one entry a row: the losses are linear
-/// in them, up to their sign.
-pub fn weigh(batch: &mut Batch, weights: &[Vec<f64>]) {
+/// in them, up to their sign. A row of [`LossMode::Gmpo`], whose loss is one for the sequence, is weighed
+/// by their geometric mean.
+pub fn weigh(batch: &mut Batch, weights: &[Vec<f64>], mode: LossMode) {
     for (datum, weights) in batch.data.iter_mut().zip(weights) {
+        let together = match mode {
+            LossMode::Gmpo => vec![geometric_mean(weights); weights.len()],
+            _ => weights.clone(),
+        };
         let slots = datum.advantages.iter_mut().zip(&datum.mask);
         let slots = slots.filter(|(_, mask)| **mask).map(|(slot, _)| slot);
-        for (slot, weight) in slots.zip(weights) {
+        for (slot, weight) in slots.zip(together) {
             *slot = (f64::from(*slot) * weight) as f32;
         }
     }
+}
+
+/// Of weights that may be 0: one such lowers it, and does not silence the sequence (as verl has it).
+fn geometric_mean(weights: &[f64]) -> f64 {
+    const LEAST: f64 = 1e-10;
+    let logarithms = weights.iter().map(|weight| (weight + LEAST).ln());
+    (logarithms.sum::<f64>() / weights.len().max(1) as f64).exp()
 }
 
 /// Discounted sums of the rewards from each token on.

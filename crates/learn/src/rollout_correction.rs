@@ -121,6 +121,12 @@ impl ImportanceSampling {
     }
 }
 
+impl Measure {
+    fn has_lower(self) -> bool {
+        matches!(self, Self::TokenK1 | Self::SeqSumK1 | Self::SeqMeanK1)
+    }
+}
+
 impl Rejection {
     /// Whether each token of a row stays.
     pub fn keeps(&self, log_ratios: &[f64]) -> Vec<bool> {
@@ -137,7 +143,7 @@ impl Rejection {
             }
         };
         let within = |value: f64| match self.by {
-            TokenK1 | SeqSumK1 | SeqMeanK1 => {
+            by if by.has_lower() => {
                 let lower = self.threshold_lower.unwrap_or(1.0 / self.threshold);
                 (lower.ln()..=self.threshold.ln()).contains(&value)
             }
@@ -164,6 +170,14 @@ impl RolloutCorrection {
             .rollout_rs
             .iter()
             .map(|it| (it.threshold, it.threshold_lower));
+        for rejection in &self.rollout_rs {
+            require(
+                "rollout_correction.threshold_lower",
+                rejection.threshold_lower.unwrap_or_default(),
+                "absent: of the rejections only those by k1 have a lower bound",
+                rejection.by.has_lower() || rejection.threshold_lower.is_none(),
+            )?;
+        }
         for (threshold, lower) in bounds.chain(rejections) {
             let positive = |value: f64| value > 0.0 && value.is_finite();
             let key = "rollout_correction.threshold";

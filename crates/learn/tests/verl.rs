@@ -15,7 +15,7 @@ use std::{path::Path, process::Command};
 use engine::{RowScores, TokenLoss};
 use learn::{
     Advantage, Aggregation, AlgorithmConfig, KlConfig, KlEstimator, LossMode, PolicyLoss, Scored,
-    advantages,
+    advantages, weigh,
 };
 use record::{Batch, Datum};
 use serde::Deserialize;
@@ -34,6 +34,8 @@ struct LossCase {
     old: Vec<Vec<f32>>,
     new: Vec<Vec<f32>>,
     advantages: Vec<Vec<f32>>,
+    /// Of rollout correction.
+    weights: Option<Vec<Vec<f64>>>,
     loss: f64,
     gradients: Vec<Vec<f32>>,
 }
@@ -109,14 +111,17 @@ fn the_numbers_of_verl_itself() {
 }
 
 fn losses(cases: Vec<LossCase>) {
-    assert!(cases.len() >= 24);
+    assert!(cases.len() >= 42);
     for case in cases {
         let rows = case.old.iter().zip(&case.advantages);
-        let batch = Batch {
+        let mut batch = Batch {
             data: rows
                 .map(|(old, advantages)| datum(old, advantages))
                 .collect(),
         };
+        if let Some(weights) = &case.weights {
+            weigh(&mut batch, weights, case.loss_mode);
+        }
         let config = AlgorithmConfig {
             loss_mode: case.loss_mode,
             clip_low: 0.2,
@@ -150,7 +155,7 @@ fn losses(cases: Vec<LossCase>) {
 }
 
 fn kl(cases: Vec<KlCase>) {
-    assert!(cases.len() >= 6);
+    assert!(cases.len() >= 7);
     for case in cases {
         let pairs = case
             .new

@@ -38,6 +38,17 @@ struct Cases {
     controllers: Vec<Controller>,
     corrections: Corrections,
     balanced: Vec<Balanced>,
+    over_observations: Vec<ByValues>,
+}
+
+#[derive(Deserialize)]
+struct ByValues {
+    gamma: f64,
+    lambda: f64,
+    rewards: Rows,
+    values: Rows,
+    gae: Rows,
+    returns: Rows,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +158,7 @@ fn the_numbers_of_verl_itself() {
 
 fn compare(cases: &Cases) {
     cases.by_token.iter().for_each(advantages);
+    cases.over_observations.iter().for_each(by_values);
     cases.values.iter().for_each(value_losses);
     cases.covariance_losses.iter().for_each(covariance_losses);
     for case in &cases.controllers {
@@ -175,7 +187,7 @@ fn near(what: &str, found: &Rows, expected: &Rows, tolerance: f64) {
     }
 }
 
-fn advantages(case: &ByToken) {
+fn by_values(case: &ByValues) {
     let rows = case.rewards.iter().zip(&case.values);
     let found: Vec<_> = rows
         .map(|(rewards, values)| gae(rewards, values, case.gamma, case.lambda))
@@ -185,6 +197,17 @@ fn advantages(case: &ByToken) {
     let mut whitened: Rows = found.into_iter().map(|row| row.advantages).collect();
     whiten(&mut whitened);
     near("gae", &whitened, &case.gae, 1e-4);
+}
+
+fn advantages(case: &ByToken) {
+    by_values(&ByValues {
+        gamma: case.gamma,
+        lambda: case.lambda,
+        rewards: case.rewards.clone(),
+        values: case.values.clone(),
+        gae: case.gae.clone(),
+        returns: case.returns.clone(),
+    });
     for advantage in [
         Advantage::Gae,
         Advantage::ReinforcePlusPlus,

@@ -70,7 +70,10 @@ const PANELS: [Panel; 18] = [
         title: "KL to the start",
         meaning: "per token, against the frozen reference",
         unit: Unit::Number,
-        metrics: &[("actor/kl", "of the step's episodes"), ("actor/kl_loss", "KL")],
+        metrics: &[
+            ("actor/kl", "of the step's episodes"),
+            ("actor/kl_loss", "KL"),
+        ],
     },
     Panel {
         title: "KL coefficient",

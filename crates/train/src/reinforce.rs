@@ -300,7 +300,7 @@ impl<S: Study> Reinforce<'_, S> {
             measured.insert("actor/kl_coef".to_owned(), kl_coefficient);
         }
         if let Some(weights) = weights {
-            weigh(&mut batch, &weights);
+            weigh(&mut batch, &weights, algorithm.loss_mode);
         }
         batch.data.retain(|row| row.n_trained() > 0);
         said.retain_trained();

@@ -253,11 +253,22 @@ impl Recipe {
             value
                 .check()
                 .map_err(|error| anyhow::anyhow!("rl.value: {error}"))?;
+            ensure!(
+                value.head_start < self.rl.steps,
+                "rl.value.head_start is {} and rl.steps is {}: the policy would never be trained",
+                value.head_start,
+                self.rl.steps
+            );
         }
         ensure!(
             self.rl.algorithm.zero_variance != ZeroVariance::Resample || self.rl.group_size >= 2,
             "rl.algorithm.zero_variance = \"resample\" needs an rl.group_size of at least 2: a group of \
              one never varies"
+        );
+        ensure!(
+            self.critic.temperature != 0.0,
+            "critic.temperature is 0: all critiques of a task would be the same, and reinforcement has \
+             nothing to choose from; give it at least a little, as 1.0"
         );
         ensure!(
             self.rl.epochs >= 1 && self.rl.mini_batches >= 1 && self.rl.max_rounds >= 1,
@@ -413,9 +424,7 @@ impl Recipe {
                 ModelSource::Random(model) => model.n_parameters(vocabulary),
                 ModelSource::Checkpoint(_) => self.config(role, settings)?.n_parameters() as f64,
             };
-            let with_values = role == "critic" && self.rl.value.is_some();
-            let copies = if with_values { 2.0 } else { 1.0 };
-            floats += copies * match &settings.lora {
+            let of_role = match &settings.lora {
                 Some(lora) if lora.full_stages == 0 => {
                     let config = self.config(role, settings)?;
                     let adapter = lora.config().n_parameters(&config) as f64;
@@ -423,6 +432,8 @@ impl Recipe {
                 }
                 _ => COPIES * weights,
             };
+            let with_values = role == "critic" && self.rl.value.is_some();
+            floats += if with_values { 2.0 * of_role } else { of_role };
         }
         Ok(floats * 4.0 + PROGRAM)
     }

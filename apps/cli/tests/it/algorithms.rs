@@ -18,6 +18,9 @@ use crate::{
 
 const STEPS: usize = 4;
 
+/// Of a run, what its reinforcement came to.
+const FINAL: &str = "checkpoints/critic-rl";
+
 /// `etude train` on the learning recipe with these settings, not started yet.
 fn train(scratch: &Path, run: &Path, settings: &[&str]) -> std::process::Command {
     let mut arguments: Vec<PathBuf> = vec![
@@ -119,38 +122,9 @@ const PPO: [&str; 6] = [
 #[test]
 fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
     let directory = TempDir::new().unwrap();
-    let (whole, killed) = (
-        directory.path().join("whole"),
-        directory.path().join("killed"),
-    );
-    assert_success(&train(directory.path(), &whole, &PPO).output().unwrap());
-
-    let mut child = train(directory.path(), &killed, &PPO)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // First behind the checkpoint of the second step, so the third is updated on again; then anywhere.
-    for (kill, step) in [3, 4, 4, 5].into_iter().enumerate() {
-        let reached = wait_while_running(&mut child, || last_step(&killed, RL) >= step);
-        assert!(reached, "kill {kill} came after the end");
-        child.kill().unwrap();
-        child.wait().unwrap();
-        child = resume(directory.path(), &killed);
-    }
-    assert!(child.wait().unwrap().success());
-    assert_same_metrics(&killed, &whole);
-    assert!(
-        final_weights(&killed) == final_weights(&whole),
-        "the final weights differ"
-    );
-    assert!(played(&killed) == played(&whole), "the episodes differ");
-    // The value function and its moments too.
-    let value = Path::new("checkpoints/rl-000006/value");
-    let files = contents(&whole.join(value));
-    let names: Vec<_> = files.keys().map(|name| name.to_str().unwrap()).collect();
+    let (whole, value) = ppo_whole_and_killed(directory.path(), &PPO);
     assert_eq!(
-        names,
+        value,
         [
             "config.json",
             "model.safetensors",
@@ -158,11 +132,6 @@ fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
             "value_head.safetensors"
         ]
     );
-    assert!(
-        contents(&killed.join(value)) == files,
-        "the value functions differ"
-    );
-
     let series = |metric: &str| series(&whole, metric);
     let explained = series("critic/vf_explained_var");
     // The new head says 0 everywhere, which explains nothing.
@@ -180,6 +149,67 @@ fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
     let norms = series("actor/grad_norm");
     assert_eq!(norms[0], 0.0, "the value function has a head start");
     assert!(norms[1..].iter().all(|norm| *norm > 0.0), "{norms:?}");
+}
+
+#[test]
+fn a_killed_run_of_ppo_over_adapters_goes_on_to_the_same_end() {
+    let directory = TempDir::new().unwrap();
+    let adapters = [
+        "critic.lora.full_stages=1",
+        "critic.lora.rank=4",
+        "critic.lora.alpha=8",
+    ];
+    let settings = [&PPO[..], &adapters].concat();
+    let (whole, value) = ppo_whole_and_killed(directory.path(), &settings);
+    // The value function is adapters too, over the weights that the policy's lie over.
+    assert_eq!(
+        value,
+        [
+            "adapter_config.json",
+            "adapter_model.safetensors",
+            "optimizer.safetensors",
+            "value_head.safetensors"
+        ]
+    );
+    let norms = series(&whole, "critic/grad_norm");
+    assert!(norms.iter().all(|norm| *norm > 0.0), "{norms:?}");
+}
+
+/// Two runs with these settings, one of them killed four times, that came to the same bytes. Returns the
+/// other one and the names of the files of its value function.
+fn ppo_whole_and_killed(scratch: &Path, settings: &[&str]) -> (PathBuf, Vec<String>) {
+    let (whole, killed) = (scratch.join("whole"), scratch.join("killed"));
+    assert_success(&train(scratch, &whole, settings).output().unwrap());
+
+    let mut child = train(scratch, &killed, settings)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // First behind the checkpoint of the second step, so the third is updated on again; then anywhere.
+    for (kill, step) in [3, 4, 4, 5].into_iter().enumerate() {
+        let reached = wait_while_running(&mut child, || last_step(&killed, RL) >= step);
+        assert!(reached, "kill {kill} came after the end");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child = resume(scratch, &killed);
+    }
+    assert!(child.wait().unwrap().success());
+    assert_same_metrics(&killed, &whole);
+    assert!(
+        contents(&killed.join(FINAL)) == contents(&whole.join(FINAL)),
+        "the final weights differ"
+    );
+    assert!(played(&killed) == played(&whole), "the episodes differ");
+    // The value function and its moments too.
+    let value = Path::new("checkpoints/rl-000006/value");
+    let files = contents(&whole.join(value));
+    assert!(
+        contents(&killed.join(value)) == files,
+        "the value functions differ"
+    );
+    let names = files.keys().map(|name| name.to_str().unwrap().to_owned());
+    (whole, names.collect())
 }
 
 #[test]
@@ -209,7 +239,37 @@ fn settings_that_make_no_sense_together_are_refused() {
             ],
             "rl.value: `clip` is 0",
         ),
+        (
+            &[
+                "rl.algorithm.advantage=\"gae\"",
+                "rl.value={head_start=40,optimizer={lr=1e-3}}",
+            ],
+            "rl.value.head_start is 40",
+        ),
+        (&["critic.temperature=0.0"], "critic.temperature is 0"),
         (&["rl.algorithm.gamma=1.5"], "gamma"),
+        (
+            &["rl.algorithm.lambda=0.95"],
+            "rl.algorithm: `lambda` is 0.95",
+        ),
+        (
+            &[
+                "rl.algorithm.loss_mode=\"gspo\"",
+                "rl.algorithm.dual_clip=3.0",
+            ],
+            "rl.algorithm: `dual_clip` is 3",
+        ),
+        (
+            &[
+                "rl.algorithm.loss_mode=\"sapo\"",
+                "rl.algorithm.aggregation=\"token-mean\"",
+            ],
+            "rl.algorithm: `aggregation` is token-mean",
+        ),
+        (
+            &["rl.algorithm.kl={coefficient=0.0,controller={type=\"adaptive\"}}"],
+            "`kl.coefficient` is 0",
+        ),
         (&["rl.algorithm.covariance={ratio=0.0}"], "covariance.ratio"),
         (
             &["rl.algorithm.kl.controller={type=\"adaptive\",target=0.0}"],

@@ -33,12 +33,16 @@ def rows(tensor, lengths):
 def losses():
     for mode, name in MODES.items():
         for spread in (0.2, 1.5):
-            for aggregation in ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean"):
+            for aggregation, weighed in (
+                ("token-mean", False), ("seq-mean-token-sum", False), ("seq-mean-token-mean", False),
+                ("seq-mean-token-sum-norm", False), ("seq-mean-token-mean", True),
+            ):
                 if mode in ("gspo", "gmpo", "sapo") and aggregation != "seq-mean-token-mean":
                     continue
                 lengths = [random.randint(1, 9) for _ in range(5)]
                 mask, old, new, advantages = draw(lengths, spread)
                 new.requires_grad_(True)
+                weights = torch.rand(mask.shape) * 2 if weighed else None
                 config = ActorConfig(
                     strategy="fsdp", rollout_n=1, ppo_micro_batch_size_per_gpu=1, use_dynamic_bsz=False,
                     clip_ratio=0.2, clip_ratio_low=0.2, clip_ratio_high=0.28, clip_ratio_c=3.0,
@@ -47,18 +51,20 @@ def losses():
                 loss, _ = core_algos.get_policy_loss_fn(name)(
                     old_log_prob=old, log_prob=new, advantages=advantages, response_mask=mask,
                     loss_agg_mode=aggregation, config=config,
+                    rollout_is_weights=weights,
                 )
                 loss.backward()
                 yield {
                     "loss_mode": mode, "aggregation": aggregation,
                     "old": rows(old, lengths), "new": rows(new.detach(), lengths),
                     "advantages": rows(advantages, lengths),
+                    "weights": rows(weights, lengths) if weighed else None,
                     "loss": float(loss), "gradients": rows(new.grad, lengths),
                 }
 
 
 def kl():
-    for estimator in ("k1", "abs", "k2", "k3", "k1+", "k3+"):
+    for estimator in ("k1", "abs", "k2", "k3", "k1+", "k3+", "abs+"):
         lengths = [6, 3]
         _, new, reference, _ = draw(lengths, 3.0)
         new.requires_grad_(True)

@@ -48,6 +48,20 @@ def by_token():
         }
 
 
+def over_observations():
+    """Responses in several turns: what came in between was not sampled."""
+    for gamma, lam in ((1.0, 0.95), (0.9, 0.8)):
+        mask = torch.tensor([[float(random.random() < 0.6) for _ in range(9)] for _ in range(5)])
+        mask[:, 4] = 1.0
+        rewards, values = torch.randn(mask.shape) * mask, torch.randn(mask.shape)
+        gae, returns = core_algos.compute_gae_advantage_return(rewards, values, mask, gamma, lam)
+        kept = lambda tensor: [[v for v, m in zip(*pair) if m] for pair in zip(tensor.tolist(), mask.tolist())]
+        yield {
+            "gamma": gamma, "lambda": lam, "rewards": kept(rewards), "values": kept(values),
+            "gae": kept(gae), "returns": kept(returns),
+        }
+
+
 def values():
     for clip in (0.2, 0.5):
         lengths = [random.randint(1, 8) for _ in range(5)]
@@ -138,5 +152,5 @@ def balanced():
 print(json.dumps({
     "by_token": list(by_token()), "values": list(values()), "covariance_losses": list(covariance_losses()),
     "controllers": list(controllers()), "corrections": corrections(),
-    "balanced": list(balanced()),
+    "balanced": list(balanced()), "over_observations": list(over_observations()),
 }, indent=1))

@@ -7,7 +7,7 @@ use engine::RowScores;
 use record::{Batch, Group, StopReason};
 
 use crate::{
-    Aggregation, AlgorithmConfig, BatchStats, Step, ValuePass,
+    Aggregation, AlgorithmConfig, BatchStats, KlPlacement, Step, ValuePass,
     gae::explained_variance,
     policy_loss::{PolicyLoss, Row, lengths, weights},
 };
@@ -18,7 +18,8 @@ pub type Metrics = BTreeMap<String, f64>;
 /// What the policy loss saw: `scores` are those of the pass that made the gradients, one per row of
 /// `batch`.
 ///
-/// `actor/{pg_loss, kl_loss, entropy_loss}` are aggregated like the loss, without coefficients;
+/// `actor/{pg_loss, kl_loss, entropy_loss}` are aggregated like the loss, without coefficients, and there
+/// is no `kl_loss` where the penalty is taken off the rewards;
 /// `actor/{pg_clipfrac, pg_clipfrac_lower, ppo_kl}` are means over trained tokens;
 /// `training/logprob_gap_max` is the largest difference between a recorded and a scored log-prob.
 pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> Metrics {
@@ -45,7 +46,6 @@ pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> 
     }
     let mut metrics = named([
         ("actor/pg_loss", policy),
-        ("actor/kl_loss", kl),
         ("actor/kl_coef", config.kl.coefficient),
         ("actor/entropy_loss", entropy),
         ("actor/pg_clipfrac", clipped / tokens),
@@ -53,6 +53,9 @@ pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> 
         ("actor/ppo_kl", old_minus_new / tokens),
         ("training/logprob_gap_max", gap),
     ]);
+    if config.kl.placement == KlPlacement::Loss {
+        metrics.insert("actor/kl_loss".to_owned(), kl);
+    }
     advantages.write("critic/advantages", &mut metrics);
     metrics
 }

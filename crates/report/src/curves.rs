@@ -19,7 +19,7 @@ struct Panel {
     metrics: &'static [(&'static str, &'static str)],
 }
 
-const PANELS: [Panel; 18] = [
+const PANELS: [Panel; 19] = [
     Panel {
         title: "Reward",
         meaning: "mean over the episodes of a step",
@@ -94,6 +94,15 @@ const PANELS: [Panel; 18] = [
         metrics: &[("critic/vf_explained_var", "share")],
     },
     Panel {
+        title: "Values and returns",
+        meaning: "means over tokens; the values of before the step's update, and what they are fitted to",
+        unit: Unit::Number,
+        metrics: &[
+            ("critic/values/mean", "values"),
+            ("critic/returns/mean", "returns"),
+        ],
+    },
+    Panel {
         title: "Entropy",
         meaning: "of the next token, in nats",
         unit: Unit::Number,
@@ -118,7 +127,11 @@ const PANELS: [Panel; 18] = [
         title: "Gradient norm",
         meaning: "before clipping",
         unit: Unit::Number,
-        metrics: &[("actor/grad_norm", "norm"), ("sft/grad_norm", "norm")],
+        metrics: &[
+            ("actor/grad_norm", "norm"),
+            ("critic/grad_norm", "value function"),
+            ("sft/grad_norm", "norm"),
+        ],
     },
     Panel {
         title: "Supervised loss",

@@ -110,12 +110,12 @@ fn line(done: &StepDone<'_>) -> String {
     let metric = |name: &str| done.metrics.get(name).copied().unwrap_or(f64::NAN);
     let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
     let again = if done.replayed { " (done before)" } else { "" };
-    // Under the adaptive controller and in the reward, of the episodes; else of the update.
-    let kl = done.metrics.get("actor/kl").copied();
+    // Of the update; of the episodes where it has no KL term, or there was none.
+    let kl = done.metrics.get("actor/kl_loss").copied();
     format!(
         "reward {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, {:.1} s{again}",
         metric("critic/score/mean"),
-        kl.unwrap_or_else(|| metric("actor/kl_loss")),
+        kl.unwrap_or_else(|| metric("actor/kl")),
         metric("judgment_accuracy"),
         1.0 - metric("rollout/zero_variance_share"),
         timing("timing_s/step"),

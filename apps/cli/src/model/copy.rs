@@ -95,7 +95,7 @@ pub(super) fn export(args: &CopyArgs, dtype: Option<StoreArg>) -> Outcome<()> {
 
 fn copy(args: &CopyArgs, wish: impl FnOnce(&Model) -> Wish) -> Outcome<()> {
     let partial = partial(&args.to)?;
-    let findings = Findings::of(&args.model)?;
+    let findings = Findings::of(&args.model).asked()?;
     findings.check().asked()?;
     let source = Model::load(&args.model).asked()?;
     let wish = wish(&source);

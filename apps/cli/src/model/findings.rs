@@ -9,8 +9,6 @@ use record::{Message, TokenId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, Outcome};
-
 /// Of one directory.
 #[derive(Debug, Serialize)]
 pub(crate) struct Findings {
@@ -103,15 +101,14 @@ impl Findings {
     /// Reads every file of the checkpoint.
     ///
     /// # Errors
-    /// A directory that is not there is asked wrongly; all else is a finding.
-    pub(crate) fn of(directory: &Path) -> Outcome<Self> {
-        if !directory.is_dir() {
-            return Err(Failure::Asked(anyhow::anyhow!(
-                "{}: no such directory; give a model in the Hugging Face layout (config.json, \
-                 model.safetensors, tokenizer.json), such as RUN/checkpoints/critic-rl",
-                directory.display()
-            )));
-        }
+    /// A directory that is not there; all else is a finding.
+    pub(crate) fn of(directory: &Path) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            directory.is_dir(),
+            "{}: no such directory; give a model in the Hugging Face layout (config.json, model.safetensors, \
+             tokenizer.json), such as RUN/checkpoints/critic-rl",
+            directory.display()
+        );
         let survey = Survey::of(directory);
         let mut findings = Self {
             directory: directory.to_owned(),

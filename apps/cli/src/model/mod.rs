@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) use findings::Findings;
 
 use crate::{
-    failure::{Failure, Outcome},
+    failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
 };
 
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &ModelArgs) -> Outcome<()> {
 
 /// Exit code 0 when the checkpoint can be used, 1 when something keeps it from that.
 fn inspect(directory: &std::path::Path, json: bool) -> Outcome<()> {
-    let findings = Findings::of(directory)?;
+    let findings = Findings::of(directory).asked()?;
     if json {
         print_json(&findings)?;
     } else {

@@ -2,6 +2,7 @@
 //! reinforcement, report. Every phase asks the journal first whether it was done before.
 
 mod adapters;
+mod checkpoints;
 pub(crate) mod evaluate;
 mod instruments;
 pub(crate) mod model_source;
@@ -42,6 +43,7 @@ impl Walk<'_> {
     pub(crate) fn train(&self) -> Outcome<()> {
         let sets = self.tasks()?;
         let chats = self.vocabulary()?;
+        self.check_prompts(&sets, &chats)?;
         let critic = self.supervised_critic(&chats.critic)?;
         let reviser = self.supervised_reviser(&chats.reviser)?;
         self.evaluate_before(&sets, &chats, &critic, &reviser)?;

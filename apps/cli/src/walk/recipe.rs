@@ -304,11 +304,11 @@ impl Recipe {
                 anyhow::anyhow!("{role}.{parameter} is {value}; {expected}")
             })?;
         }
-        Ok(())
+        self.check_checkpoints()
     }
 
     /// The architecture of a role's model; its vocabulary is the largest that it may get.
-    fn config(&self, role: &str, settings: &Role) -> anyhow::Result<ModelConfig> {
+    pub(super) fn config(&self, role: &str, settings: &Role) -> anyhow::Result<ModelConfig> {
         use anyhow::{Context, ensure};
         let vocabulary = match (&settings.model, &self.tokenizer) {
             (ModelSource::Random(model), tokenizer) => {

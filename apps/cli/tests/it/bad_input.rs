@@ -297,6 +297,6 @@ pub(crate) fn complaint(output: &Output, code: i32, words: &[&str]) -> Option<St
     (!missing.is_empty()).then(|| format!("it does not say {missing:?}: {error}"))
 }
 
-fn smoke() -> std::path::PathBuf {
+pub(crate) fn smoke() -> std::path::PathBuf {
     package("../../recipes/critique/smoke.toml")
 }

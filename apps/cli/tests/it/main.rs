@@ -12,6 +12,7 @@
 
 mod algorithms;
 mod bad_input;
+mod bad_models;
 mod chat;
 mod damage;
 mod determinism;

@@ -55,6 +55,8 @@ pub(crate) fn repeat(candidate: &str, job: &Job, threads: usize) -> Repeat {
             let count = if job.task == Task::Decode1 { 1 } else { 32 };
             let options = SamplerOptions {
                 max_sequences: count,
+                // Each round runs its prompts anew.
+                reuse_bytes: 0,
                 ..SamplerOptions::default()
             };
             let sampler = Sampler::start(&engine, options).unwrap();

@@ -326,14 +326,14 @@ impl<P: Products> Multiply<'_, P> {
                 for (i, sums) in sums.iter().enumerate() {
                     let out = &mut out[i * self.out_stride..][..width];
                     let start = load_pair::<S>(out);
-                    let sums = [0, 1].map(|half| simd.add_f32s(sums[half], start[half]));
+                    let sums = add_pair(simd, *sums, start);
                     store_pair::<S>(sums, out);
                 }
             }
             Start::Row(values) => {
                 let start = load_pair::<S>(&values[column..column + width]);
                 for (i, sums) in sums.iter().enumerate() {
-                    let sums = [0, 1].map(|half| simd.add_f32s(sums[half], start[half]));
+                    let sums = add_pair(simd, *sums, start);
                     store_pair::<S>(sums, &mut out[i * self.out_stride..][..width]);
                 }
             }
@@ -401,6 +401,15 @@ fn load_pair<S: Simd>(from: &[f32]) -> [S::f32s; 2] {
             load::<S>(from.as_ptr().add(S::F32_LANES)),
         ]
     }
+}
+
+/// Written out: the compiler calls the closure of `array::map`, and what a call is given lies in memory.
+#[inline(always)]
+fn add_pair<S: Simd>(simd: S, one: [S::f32s; 2], other: [S::f32s; 2]) -> [S::f32s; 2] {
+    [
+        simd.add_f32s(one[0], other[0]),
+        simd.add_f32s(one[1], other[1]),
+    ]
 }
 
 #[inline(always)]

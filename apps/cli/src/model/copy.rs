@@ -228,7 +228,10 @@ impl Job<'_> {
     /// The dense weights, with the adapter folded in where that is asked.
     fn weights(&self) -> Outcome<Model> {
         // In full precision, so that rounding happens once.
-        let mut weights = self.source.with_dtype(Dtype::F32);
+        let mut weights = match self.source.config().dtype {
+            Dtype::F32 => self.source.without_adapter(),
+            Dtype::Bf16 => self.source.with_dtype(Dtype::F32),
+        };
         if let (Some(AdapterForm::Merged), Some(adapter)) = (self.form, self.source.adapter()) {
             let adapted = weights.with_adapter(adapter.clone()).failed()?;
             weights = adapted.merged();

@@ -214,7 +214,8 @@ impl Findings {
         let words = &json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
         if words != QWEN_WORDS || json["normalizer"]["type"] != "NFC" {
             self.notes.push(
-                "AutoTokenizer of transformers 5 cuts the words of every qwen2 model as Qwen does; this                  tokenizer cuts them otherwise: load it with PreTrainedTokenizerFast.from_pretrained"
+                "AutoTokenizer of transformers 5 cuts the words of every qwen2 model as Qwen does; this \
+                 tokenizer cuts them otherwise: load it with PreTrainedTokenizerFast.from_pretrained"
                     .to_owned(),
             );
         }

@@ -216,6 +216,29 @@ fn every_family_keeps_every_bit_on_its_way_in_and_out() {
     }
 }
 
+/// The one case in which `AutoTokenizer` makes another tokenizer than the one that is stored.
+#[test]
+fn a_qwen2_model_with_a_tokenizer_of_another_make_is_told() {
+    let directory = TempDir::new().unwrap();
+    family(FAMILIES[0], directory.path());
+    let found = json_of(&["inspect", path(directory.path())]);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("PreTrainedTokenizerFast"), "{notes}");
+    let file = directory.path().join("tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    tokenizer["normalizer"] = json!({"type": "NFC"});
+    tokenizer["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": words}, "behavior": "Isolated", "invert": false},
+        {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
+    ]});
+    fs::write(&file, tokenizer.to_string()).unwrap();
+    assert_eq!(
+        json_of(&["inspect", path(directory.path())])["notes"],
+        json!([])
+    );
+}
+
 /// Large enough for several shards of a MiB.
 fn large(to: &Path) -> Model {
     let config = ModelConfig {

@@ -15,7 +15,8 @@ struct Panel {
     title: &'static str,
     meaning: &'static str,
     unit: Unit,
-    /// Metric and the name of its line; a metric `*x` stands for every name that ends in `x`.
+    /// Metric and the name of its line; a metric `*x` stands for every name that ends in `x`. Metrics of
+    /// one name of line are one thing: the first that a phase has is shown.
     metrics: &'static [(&'static str, &'static str)],
 }
 
@@ -70,10 +71,7 @@ const PANELS: [Panel; 19] = [
         title: "KL to the start",
         meaning: "per token, against the frozen reference",
         unit: Unit::Number,
-        metrics: &[
-            ("actor/kl", "of the step's episodes"),
-            ("actor/kl_loss", "KL"),
-        ],
+        metrics: &[("actor/kl", "KL"), ("actor/kl_loss", "KL")],
     },
     Panel {
         title: "KL coefficient",
@@ -221,7 +219,7 @@ impl Panel {
                     let lines = by_kind.entry(kind_of(same_kind[0].0)).or_default();
                     for line in series(label, same_kind) {
                         // Two names of one thing, as reward and score are, make one line.
-                        if !lines.contains(&line) {
+                        if lines.iter().all(|other| other.label != line.label) {
                             lines.push(line);
                         }
                     }

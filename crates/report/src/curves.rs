@@ -15,8 +15,8 @@ struct Panel {
     title: &'static str,
     meaning: &'static str,
     unit: Unit,
-    /// Metric and the name of its line; a metric `*x` stands for every name that ends in `x`. Metrics of
-    /// one name of line are one thing: the first that a phase has is shown.
+    /// Metric and the name of its line. Metrics of one name of line are one thing, as reward and score are:
+    /// the first that a phase has is shown.
     metrics: &'static [(&'static str, &'static str)],
 }
 
@@ -117,7 +117,7 @@ const PANELS: [Panel; 19] = [
     },
     Panel {
         title: "Groups without contrast",
-        meaning: "all rewards equal, so nothing is learnt from them",
+        meaning: "all rewards equal, so comparing them teaches nothing",
         unit: Unit::Share,
         metrics: &[("rollout/zero_variance_share", "share")],
     },
@@ -204,21 +204,11 @@ impl Panel {
     /// a chart; another kind counts other steps, so it gets a chart of its own.
     fn charts(&self, logged: &mut Logged) -> Vec<Chart> {
         let mut by_kind: BTreeMap<&str, Vec<Series>> = BTreeMap::new();
-        for (pattern, label) in self.metrics {
-            let matches = |name: &str| match pattern.strip_prefix('*') {
-                Some(ending) => name.ends_with(ending),
-                None => name == *pattern,
-            };
-            let names: Vec<&str> = logged
-                .keys()
-                .copied()
-                .filter(|name| matches(name))
-                .collect();
-            for by_phase in names.into_iter().filter_map(|name| logged.remove(name)) {
+        for (name, label) in self.metrics {
+            if let Some(by_phase) = logged.remove(*name) {
                 for same_kind in by_phase.chunk_by(|a, b| kind_of(a.0) == kind_of(b.0)) {
                     let lines = by_kind.entry(kind_of(same_kind[0].0)).or_default();
                     for line in series(label, same_kind) {
-                        // Two names of one thing, as reward and score are, make one line.
                         if lines.iter().all(|other| other.label != line.label) {
                             lines.push(line);
                         }

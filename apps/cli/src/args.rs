@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::{RangedU64ValueParser, TypedValueParser},
+};
 
 use crate::sampling::SamplingArgs;
 
@@ -167,6 +170,11 @@ pub(crate) struct SandboxRunArgs {
     pub(crate) arguments: Vec<String>,
 }
 
+/// How many programs may run at the same time; each place has interpreters of its own that wait.
+fn places() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::<usize>::new().range(1..=1024)
+}
+
 /// A time that a program may be given.
 fn seconds(text: &str) -> Result<Duration, String> {
     const DAY: f64 = 24.0 * 60.0 * 60.0;
@@ -264,7 +272,7 @@ pub(crate) struct SandboxServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) bind: String,
     /// Programs that run at the same time [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = places())]
     pub(crate) slots: Option<usize>,
     /// Programs that may wait; more are answered with 429
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -309,7 +317,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "LANG")]
     pub(crate) lang: Option<String>,
     /// Programs that run at the same time [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = places())]
     pub(crate) workers: Option<usize>,
     /// Seconds that one run may take: a case of standard input, or all other tests of a task together
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true, value_parser = seconds)]

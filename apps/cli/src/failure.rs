@@ -30,7 +30,16 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked(error) | Self::Failed(error) => write!(f, "etude: {error:#}"),
+            Self::Asked(error) | Self::Failed(error) => {
+                let mut text = error.to_string();
+                // Some errors say their cause themselves.
+                for cause in error.chain().skip(1).map(ToString::to_string) {
+                    if !text.contains(&cause) {
+                        text = format!("{text}: {cause}");
+                    }
+                }
+                write!(f, "etude: {text}")
+            }
             Self::Stopped => f.write_str("etude: stopped"),
             Self::Interrupted { run } => write!(
                 f,

@@ -158,6 +158,11 @@ fn read(root: &Path) -> Outcome<Contents> {
     Ok(contents)
 }
 
+/// The graph of a folder as lines of nodes and edges.
+pub(crate) fn jsonl(root: &Path) -> Outcome<String> {
+    Ok(ListedGraph::of(&graph_of(&read(root)?)).to_jsonl())
+}
+
 fn graph_of(contents: &Contents) -> Graph {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Graph::build(contents, threads)

@@ -164,6 +164,12 @@ fn solutions(
         let known = || Language::ALL.map(Language::name).join(", ");
         let language = Language::named(name)
             .ok_or_else(|| anyhow!("{at}: unknown language {name:?}; known are {}", known()))?;
+        if problem.tests.needs_python() && language != Language::Python {
+            let kind = problem.tests.kind();
+            bail!(
+                "{at}: its tests ({kind}) run Python programs, not {name}; give stdio tests or a script instead"
+            );
+        }
         let source = match (row.solution, row.completion) {
             (Some(program), _) => program,
             (None, Some(said)) => {

@@ -6,6 +6,7 @@ mod doctor;
 mod evaluate;
 mod failure;
 mod graph;
+mod graph_operation;
 mod judge;
 mod machine;
 mod model;

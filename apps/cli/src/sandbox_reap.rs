@@ -11,6 +11,9 @@ use session::{
     lease::{Held, Leases, ReapReport, Reclaimer, TIME_TO_LIVE},
 };
 
+use sandbox::{Config, remove_abandoned};
+use serde::Serialize;
+
 use crate::{
     args::SandboxReapArgs,
     failure::{Classify, Failure, Outcome},
@@ -18,24 +21,38 @@ use crate::{
     screen::Screen,
 };
 
+#[derive(Serialize)]
+struct Reaped {
+    #[serde(flatten)]
+    leases: ReapReport,
+    /// Control groups and working folders of sandboxes that were killed.
+    abandoned: Vec<PathBuf>,
+}
+
 /// Exit code 1 when something could not be removed.
 pub(crate) fn run(args: &SandboxReapArgs, screen: Screen) -> Outcome<()> {
     let folder = args.leases.clone().or_else(default_folder);
     let folder = folder
         .ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set; name a folder by --leases"))
         .asked()?;
+    if args.leases.is_some() && !folder.is_dir() {
+        return Err(Failure::Asked(anyhow!("{} is no folder", folder.display())));
+    }
     let leases = Leases::open(folder, TIME_TO_LIVE).failed()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .failed()?;
-    let report = runtime.block_on(reap(args, &leases))?;
+    let report = Reaped {
+        leases: runtime.block_on(reap(args, &leases))?,
+        abandoned: remove_abandoned(&Config::new(1).scratch),
+    };
     if args.json {
         print_json(&report)?;
     } else {
         tell(&report, screen);
     }
-    match report.failed.len() {
+    match report.leases.failed.len() {
         0 => Ok(()),
         count => Err(Failure::Failed(anyhow!(
             "{count} things could not be removed; the next reaping tries again"
@@ -81,7 +98,11 @@ fn addresses(leases: &Leases) -> Outcome<Vec<String>> {
     Ok(addresses)
 }
 
-fn tell(report: &ReapReport, screen: Screen) {
+fn tell(reaped: &Reaped, screen: Screen) {
+    for path in &reaped.abandoned {
+        screen.say(format!("removed {}", path.display()));
+    }
+    let report = &reaped.leases;
     for removed in &report.removed {
         screen.say(format!("removed {:?} of {}", removed.held, removed.lease));
     }

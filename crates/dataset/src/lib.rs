@@ -47,7 +47,7 @@ fn parse_row<T: DeserializeOwned>(line: &[u8]) -> Result<T, (String, String)> {
     let mut deserializer = serde_json::Deserializer::from_slice(line);
     let row = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let field = match error.path().to_string().as_str() {
-            "." => "the row".to_owned(),
+            "." | "?" => "the row".to_owned(),
             path => format!("field `{path}`"),
         };
         (field, error.into_inner().to_string())

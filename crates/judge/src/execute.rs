@@ -65,8 +65,7 @@ impl Judge {
         kind: &Kind,
     ) -> Result<Ran, JudgeError> {
         let program = submission.source.as_str();
-        let needs_python = !matches!(kind, Kind::Stdio { .. } | Kind::Script { .. });
-        if needs_python && submission.language != Language::Python {
+        if kind.needs_python() && submission.language != Language::Python {
             return Err(JudgeError::NotPython {
                 language: submission.language,
             });
@@ -77,7 +76,7 @@ impl Judge {
                 self.run_calls(program, entry, false, cases, matches).await
             }
             Kind::Calls { entry, cases } => {
-                let program = format!("{LIVE_CODE_BENCH_IMPORTS}{program}");
+                let program = with_imports(program);
                 let matches = |value: &_, case: &FunctionCase| {
                     let (value, expected) = (tuples_to_lists(value), &case.expected);
                     let only = match expected {
@@ -215,6 +214,21 @@ from math import *
 from typing import *
 sys.setrecursionlimit(6 * 10 ** 5)
 ";
+
+/// The imports come behind those that must come first of all.
+fn with_imports(program: &str) -> String {
+    let first =
+        |line: &&str| line.starts_with("from __future__ import") && !line.contains(['(', '\\']);
+    if !program.lines().any(|line| first(&line)) {
+        return format!("{LIVE_CODE_BENCH_IMPORTS}{program}");
+    }
+    let (firsts, rest): (Vec<&str>, Vec<&str>) = program.split('\n').partition(first);
+    format!(
+        "{}\n{LIVE_CODE_BENCH_IMPORTS}{}",
+        firsts.join("\n"),
+        rest.join("\n")
+    )
+}
 
 /// The name of what compilers make; see `sandbox::Toolchain`.
 const BUILT: &str = "main";

@@ -88,6 +88,12 @@ fn solution() -> RelativePath {
     RelativePath::new("solution.py").expect("a relative path")
 }
 
+impl Kind {
+    pub(crate) fn needs_python(&self) -> bool {
+        !matches!(self, Self::Stdio { .. } | Self::Script { .. })
+    }
+}
+
 impl Tests {
     /// Calls of the program's function `entry`, each with fresh arguments, and the exact value
     /// that each must return.
@@ -228,6 +234,11 @@ impl Tests {
             Kind::Script { language, .. } => Some(*language),
             _ => None,
         }
+    }
+
+    /// Whether they can only be run on programs in Python.
+    pub fn needs_python(&self) -> bool {
+        self.kind.needs_python()
     }
 
     pub fn is_empty(&self) -> bool {

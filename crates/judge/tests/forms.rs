@@ -170,6 +170,7 @@ async fn calls_are_judged_as_live_code_bench_judges_them() {
     for right in [
         "def add(a, b): return a + b",
         "class Solution:\n    def add(self, a: int, b: int) -> List[int]:\n        return reduce(lambda x, y: x + y, [a, b])",
+        "\"Sums.\"\nfrom __future__ import annotations\ndef add(a: Unknown, b): return floor(a) + b",
     ] {
         assert_eq!(
             status(&judge, right, &tests).await,

@@ -155,8 +155,9 @@ fn make_locked(folder: &Path) -> io::Result<Lock> {
     Err(refused)
 }
 
-/// Ends what is in the groups of dead supervisors below `parent`, and removes them.
-pub(crate) fn remove_abandoned(parent: &Path) {
+/// Ends what is in the groups of dead supervisors below `parent`, and removes them. Says which.
+pub(crate) fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
+    let mut removed = Vec::new();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
@@ -164,8 +165,10 @@ pub(crate) fn remove_abandoned(parent: &Path) {
         if let Ok(lock) = sys::lock_folder(&entry.path()) {
             remove(&entry.path());
             drop(lock);
+            removed.extend((!entry.path().exists()).then(|| entry.path()));
         }
     }
+    removed
 }
 
 /// Kills the members, and waits for their end as long as is sensible.

@@ -15,6 +15,7 @@
 //! What a program did is a [`RunOutcome`]; what the machinery failed to do is a [`SandboxError`],
 //! and never a program's fault.
 
+mod abandoned;
 mod check;
 mod config;
 mod enforced;
@@ -54,6 +55,7 @@ mod jail;
 mod python;
 mod sys;
 
+pub use abandoned::remove_abandoned;
 pub use capture::Capture;
 pub use check::{MAX_FETCHED_FILES, MAX_FILES};
 pub use config::{Config, Tier, TierChoice};

@@ -72,12 +72,13 @@ pub(crate) fn remove_scratch_of(supervisor: u32, parent: &Path) {
     remove_unlocked(parent, |name| name.starts_with(&prefix));
 }
 
-/// Removes the folders of all dead supervisors, and what is still running in them.
-pub(crate) fn remove_abandoned(parent: &Path) {
-    remove_unlocked(parent, |name| name.starts_with(PREFIX));
+/// Removes the folders of all dead supervisors, and what is still running in them. Says which.
+pub(crate) fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
+    remove_unlocked(parent, |name| name.starts_with(PREFIX))
 }
 
-fn remove_unlocked(parent: &Path, is_wanted: impl Fn(&str) -> bool) {
+fn remove_unlocked(parent: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut removed = Vec::new();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !is_wanted(&entry.file_name().to_string_lossy()) {
             continue;
@@ -88,8 +89,11 @@ fn remove_unlocked(parent: &Path, is_wanted: impl Fn(&str) -> bool) {
         if let Ok(found) = entry.metadata() {
             ids::kill_all_of(found.uid());
         }
-        let _ = removal::remove(&entry.path());
+        if removal::remove(&entry.path()).is_ok() {
+            removed.push(entry.path());
+        }
     }
+    removed
 }
 
 fn prefix(supervisor: u32) -> String {

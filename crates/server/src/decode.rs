@@ -30,18 +30,45 @@ pub enum Route {
 
 /// What is wrong with a request, in FastAPI's shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[error("{}: {msg}", loc.join("."))]
+#[error("{}: {msg}", joined(loc))]
 pub struct Invalid {
-    pub loc: Vec<String>,
+    pub loc: Vec<Part>,
     pub msg: String,
     #[serde(rename = "type")]
     pub kind: &'static str,
 }
 
+/// A step of the way to a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Part {
+    Name(String),
+    Index(usize),
+}
+
+impl From<&str> for Part {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+fn joined(loc: &[Part]) -> String {
+    let text = |part: &Part| match part {
+        Part::Name(name) => name.clone(),
+        Part::Index(index) => index.to_string(),
+    };
+    loc.iter().map(text).collect::<Vec<_>>().join(".")
+}
+
 impl Invalid {
     pub(crate) fn at(loc: &[&str], msg: impl Into<String>) -> Self {
+        Self::below(&[], loc.iter().map(|&name| name.into()), msg)
+    }
+
+    /// At `rest`, as seen from `at`.
+    fn below(at: &[Part], rest: impl IntoIterator<Item = Part>, msg: impl Into<String>) -> Self {
         Self {
-            loc: loc.iter().map(|&part| part.to_owned()).collect(),
+            loc: at.iter().cloned().chain(rest).collect(),
             msg: msg.into(),
             kind: "value_error",
         }
@@ -63,7 +90,7 @@ pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
     match route {
         Route::RunCode => {
             let Object::<RunCodeRequest>(request) = read(body)?;
-            check(&request, &["body"])?;
+            check(&request, &["body".into()])?;
             Ok(Request::RunCode(request))
         }
         Route::Batch => {
@@ -77,13 +104,13 @@ pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
                 return Err(Invalid::at(&["body"], msg));
             }
             for (index, request) in requests.iter().enumerate() {
-                check(request, &["body", &index.to_string()])?;
+                check(request, &["body".into(), Part::Index(index)])?;
             }
             Ok(Request::Batch(requests))
         }
         Route::Submit => {
             let Object::<SubmitRequest>(request) = read(body)?;
-            let config = ["body", "config"];
+            let config = ["body".into(), "config".into()];
             for (name, value) in [
                 ("compile_timeout", request.config.compile_timeout),
                 ("run_timeout", request.config.run_timeout),
@@ -104,7 +131,7 @@ pub fn decode(route: Route, body: &[u8]) -> Result<Request, Invalid> {
 /// The contents of the files that a request brings, by path. Checked by [`decode`] already.
 pub(crate) fn files(
     request: &RunCodeRequest,
-    at: &[&str],
+    at: &[Part],
 ) -> Result<Vec<(String, Vec<u8>)>, Invalid> {
     let present = request
         .files
@@ -112,56 +139,55 @@ pub(crate) fn files(
         .filter_map(|(path, text)| Some((path, text.as_ref()?)));
     present
         .map(|(path, text)| {
-            let loc: Vec<&str> = at.iter().copied().chain(["files", path]).collect();
-            let path = RelativePath::new(path.as_str())
-                .map_err(|error| Invalid::at(&loc, error.to_string()))?;
+            let wrong =
+                |msg: String| Invalid::below(at, ["files".into(), path.as_str().into()], msg);
+            let path =
+                RelativePath::new(path.as_str()).map_err(|error| wrong(error.to_string()))?;
             let contents = BASE64_STANDARD
                 .decode(text)
-                .map_err(|error| Invalid::at(&loc, format!("not base64: {error}")))?;
+                .map_err(|error| wrong(format!("not base64: {error}")))?;
             Ok((path.as_str().to_owned(), contents))
         })
         .collect()
 }
 
-fn check(request: &RunCodeRequest, at: &[&str]) -> Result<(), Invalid> {
+fn check(request: &RunCodeRequest, at: &[Part]) -> Result<(), Invalid> {
     check_seconds(request.compile_timeout, at, "compile_timeout")?;
     check_seconds(request.run_timeout, at, "run_timeout")?;
     if let Some(memory) = request.memory_limit_mb
         && memory != -1
         && !(1..=MAX_MEMORY_MB).contains(&memory)
     {
-        let loc: Vec<&str> = at.iter().copied().chain(["memory_limit_MB"]).collect();
         let msg = format!("{memory} is neither -1 nor between 1 and {MAX_MEMORY_MB}");
-        return Err(Invalid::at(&loc, msg));
+        return Err(Invalid::below(at, ["memory_limit_MB".into()], msg));
     }
     files(request, at)?;
     for (index, path) in request.fetch_files.iter().enumerate() {
         if let Err(error) = RelativePath::new(path.as_str()) {
-            let index = index.to_string();
-            let loc: Vec<&str> = at.iter().copied().chain(["fetch_files", &index]).collect();
-            return Err(Invalid::at(&loc, error.to_string()));
+            let place = ["fetch_files".into(), Part::Index(index)];
+            return Err(Invalid::below(at, place, error.to_string()));
         }
     }
     Ok(())
 }
 
-fn check_seconds(seconds: f64, at: &[&str], name: &str) -> Result<(), Invalid> {
+fn check_seconds(seconds: f64, at: &[Part], name: &str) -> Result<(), Invalid> {
     if seconds > 0.0 && seconds <= MAX_SECONDS {
         return Ok(());
     }
-    let loc: Vec<&str> = at.iter().copied().chain([name]).collect();
     let msg = format!("{seconds} is not a number of seconds above 0 and up to {MAX_SECONDS}");
-    Err(Invalid::at(&loc, msg))
+    Err(Invalid::below(at, [name.into()], msg))
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read: T = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let mut loc = vec!["body".to_owned()];
+        let mut loc = vec![Part::from("body")];
         loc.extend(error.path().iter().filter_map(|segment| match segment {
-            Segment::Seq { index } => Some(index.to_string()),
-            Segment::Map { key } => Some(key.clone()),
-            Segment::Enum { variant } => Some(variant.clone()),
+            Segment::Seq { index } => Some(Part::Index(*index)),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                Some(Part::Name(name.clone()))
+            }
             // What the end of the text left unsaid.
             Segment::Unknown => None,
         }));
@@ -173,7 +199,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
                 if let Some(rest) = msg.strip_prefix("missing field `")
                     && let Some((field, _)) = rest.split_once('`')
                 {
-                    loc.push(field.to_owned());
+                    loc.push(field.into());
                     "missing"
                 } else {
                     "type_error"
@@ -184,7 +210,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
         Invalid { loc, msg, kind }
     })?;
     deserializer.end().map_err(|error| Invalid {
-        loc: vec!["body".to_owned()],
+        loc: vec!["body".into()],
         msg: error.to_string(),
         kind: "json_invalid",
     })?;

@@ -19,7 +19,11 @@ pub struct RunCodeRequest {
     #[serde(default = "ten", deserialize_with = "or_ten")]
     pub run_timeout: f64,
     /// -1 or absent: the server's own limit.
-    #[serde(default, rename = "memory_limit_MB")]
+    #[serde(
+        default,
+        rename = "memory_limit_MB",
+        deserialize_with = "whole_or_none"
+    )]
     pub memory_limit_mb: Option<i64>,
     #[serde(default)]
     pub stdin: Option<String>,
@@ -163,6 +167,21 @@ fn ten() -> f64 {
 
 fn or_ten<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or_else(ten))
+}
+
+/// A number without a fraction, however it is written.
+fn whole_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let real = number.as_f64().filter(|real| real.fract() == 0.0);
+    let whole = number.as_i64().or_else(|| {
+        // Within it, every whole number is exact.
+        real.filter(|real| real.abs() < 9e15)
+            .map(|real| real as i64)
+    });
+    let odd = || serde::de::Error::custom(format!("{number} is no whole number"));
+    whole.ok_or_else(odd).map(Some)
 }
 
 /// Null stands for the default, as clients write it out.

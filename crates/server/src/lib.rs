@@ -21,7 +21,7 @@ mod service;
 mod submit;
 
 pub use datasets::{Class, Dataset, DatasetError};
-pub use decode::{Invalid, Request, Route, decode};
+pub use decode::{Invalid, Part, Request, Route, decode};
 pub use dialect::{DatasetRequest, Id, RunCodeRequest, SubmitRequest, TestConfig};
 pub use routes::{Access, Options, serve};
 pub use service::Service;

@@ -114,9 +114,17 @@ fn router(service: Service, options: Options) -> Router {
                 "etude sandbox: POST /run_code, /submit, /batch; GET /v1/ping, /metrics\n"
             }),
         )
+        .fallback(async || not_offered(StatusCode::NOT_FOUND))
+        .method_not_allowed_fallback(async || not_offered(StatusCode::METHOD_NOT_ALLOWED))
         .layer(middleware::from_fn_with_state(app.clone(), receive))
         .layer(DefaultBodyLimit::max(max_body))
         .with_state(app)
+}
+
+/// A status in FastAPI's words.
+fn not_offered(status: StatusCode) -> Response {
+    let detail = status.canonical_reason().unwrap_or_default();
+    (status, Json(json!({ "detail": detail }))).into_response()
 }
 
 /// Reads the body within its limits, of those who may ask, and counts.

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let mut job = service
         .toolchains()
         .job(language, request.code.as_bytes(), limits)?;
-    let brought = files(request, &["body"])?;
+    let brought = files(request, &["body".into()])?;
     job.files.splice(
         0..0,
         brought.into_iter().map(|(path, contents)| InputFile {

@@ -22,7 +22,7 @@ struct Expected {
     route: String,
     status: u16,
     /// Where in the request; absent where the reply's detail is a sentence.
-    loc: Option<Vec<String>>,
+    loc: Option<Vec<Value>>,
     /// Part of what is said.
     says: Option<String>,
 }

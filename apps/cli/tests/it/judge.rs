@@ -1,11 +1,18 @@
 //! `etude judge` on files of tasks and solutions.
 
-use std::{fs, path::Path, process::Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Output, Stdio},
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::etude::{etude, package};
+use crate::{
+    etude::{etude, package, stderr, wait_until},
+    processes::{descendants, signal, supervisor_of},
+};
 
 fn judge(arguments: &[&str]) -> Output {
     let scratch = TempDir::new().unwrap();
@@ -87,20 +94,35 @@ fn every_solution_has_a_line_and_the_last_one_sums_up() {
 fn a_solution_without_a_verdict_counts_nowhere() {
     let folder = TempDir::new().unwrap();
     let solutions = folder.path().join("solutions.jsonl");
-    let row = json!({"task_id": "double", "solution": "echo", "language": "bash"});
-    fs::write(
-        &solutions,
-        format!(
-            "{row}\n{}\n",
-            json!({"task_id": "double", "solution": "def f(x): return 2 * x"})
-        ),
-    )
-    .unwrap();
-    let output = judge(&[&case("tasks.jsonl"), solutions.to_str().unwrap(), "--json"]);
-    assert_eq!(output.status.code(), Some(1));
+    let sleeps = "import time\ndef f(x): time.sleep(60)";
+    let rows = [sleeps, "def f(x): return 2 * x"]
+        .map(|solution| json!({"task_id": "double", "solution": solution}).to_string() + "\n");
+    fs::write(&solutions, rows.concat()).unwrap();
+    let arguments = [
+        "judge",
+        &case("tasks.jsonl"),
+        solutions.to_str().unwrap(),
+        "--json",
+        "--workers=1",
+        "--timeout=60",
+    ];
+    let judging = etude(folder.path(), arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut supervisor = None;
+    wait_until("the first program runs", || {
+        supervisor = supervisor_of(judging.id()).map(|found| found.id);
+        // Slot, interpreters, the run's first process and the program.
+        supervisor.is_some_and(|supervisor| descendants(supervisor).len() >= 5)
+    });
+    signal("KILL", supervisor.unwrap());
+    let output = judging.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let found = lines(&output);
     assert_eq!(found[0]["passed"], Value::Null);
-    assert!(found[0]["error"].as_str().unwrap().contains("Python"));
+    assert!(found[0]["error"].is_string(), "{}", found[0]);
     let summary = &found[2];
     assert_eq!(
         (&summary["n_infra_errors"], &summary["pass@1"]["value"]),
@@ -163,6 +185,14 @@ fn wrong_files_are_refused_before_anything_runs() {
                 b"{\"task_id\": \"double\", \"code\": \"\", \"language\": \"cobol\"}\n",
             ),
             "cobol",
+        ),
+        (
+            tasks.clone(),
+            write(
+                "bash",
+                b"{\"task_id\": \"double\", \"code\": \"\", \"language\": \"bash\"}\n",
+            ),
+            "run Python programs, not bash",
         ),
     ];
     for (tasks, solutions, word) in cases {

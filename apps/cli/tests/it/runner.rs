@@ -95,6 +95,40 @@ impl House {
 }
 
 #[test]
+fn graphs_are_built_where_the_repository_is() {
+    let house = House::new();
+    let repository = house.at("repository");
+    fs::create_dir(&repository).unwrap();
+    fs::write(repository.join("tree.py"), "def grow():\n    return 1\n").unwrap();
+    let ask = |operation: &str, repo: &str, most: usize| {
+        house.proxy(&serde_json::json!({
+            "op": operation, "issue_id": "i", "repo": repo, "max_stdout_bytes": most
+        }))
+    };
+    let path = repository.to_str().unwrap();
+    for operation in ["build_graph", "build_repo_graph"] {
+        let graph = ask(operation, path, 1 << 20);
+        assert_eq!(graph["ok"], true, "{graph}");
+        let lines = graph["stdout"].as_str().unwrap();
+        assert!(lines.contains("func:tree.py:grow:1"), "{lines}");
+        assert!(
+            lines
+                .lines()
+                .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+        );
+    }
+    for (repo, most, says) in [
+        ("r", 1 << 20, "absolute path"),
+        ("/absent", 1 << 20, "/absent is no folder"),
+        (path, 10, "max_stdout_bytes (10)"),
+    ] {
+        let graph = ask("build_graph", repo, most);
+        assert_eq!(graph["ok"], false);
+        assert!(graph["error"].as_str().unwrap().contains(says), "{graph}");
+    }
+}
+
+#[test]
 fn a_queue_is_served_until_a_signal_and_nothing_is_left() {
     let house = House::new();
     for (name, code) in [("TERM", 0), ("INT", 130)] {
@@ -110,9 +144,6 @@ fn a_queue_is_served_until_a_signal_and_nothing_is_left() {
             "{ran}"
         );
         assert_eq!(ran["stdout"], "read me\n[]\n");
-        let graph =
-            house.proxy(&serde_json::json!({"op": "build_graph", "issue_id": "i", "repo": "r"}));
-        assert_eq!(graph["ok"], false);
         signal(name, runner.id());
         assert_eq!(runner.wait().unwrap().code(), Some(code));
         house.assert_clean();

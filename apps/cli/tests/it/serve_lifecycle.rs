@@ -1,9 +1,11 @@
 //! How connections and the server itself end: told to, left, too large, too slow.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -11,8 +13,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    etude::{etude, stderr, wait_until},
-    processes::{assert_all_end, descendants},
+    etude::{assert_success, etude, stderr, wait_until},
+    processes::{assert_all_end, descendants, supervisor_of},
     serve::Server,
 };
 
@@ -69,6 +71,57 @@ fn draining_has_an_end_and_leaves_nothing() {
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
     assert!(started.elapsed() < SOON, "it waited for the program");
     assert_all_end(&processes);
+}
+
+/// Control groups that a supervisor made.
+fn groups_of(supervisor: u32) -> Vec<PathBuf> {
+    let prefix = format!("etude-sandbox-{supervisor}-");
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                found.push(entry.path());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_a_killed_server_leaves_is_reaped() {
+    let mut server = Server::start(&[]);
+    let supervisor = supervisor_of(server.child.id()).unwrap().id;
+    if groups_of(supervisor).is_empty() {
+        eprintln!("no control groups may be made here: only the command's end is looked at");
+    }
+    let processes = descendants(server.child.id());
+    server.terminate("-KILL");
+    server.child.wait().unwrap();
+    assert_all_end(&processes);
+    let leases = TempDir::new().unwrap();
+    let reap = |folder: &Path| {
+        let arguments = ["sandbox", "reap", "--json", "--leases"].map(OsStr::new);
+        etude(
+            leases.path(),
+            arguments.into_iter().chain([folder.as_os_str()]),
+        )
+        .output()
+        .unwrap()
+    };
+    let reaped = reap(leases.path());
+    assert_success(&reaped);
+    let told: Value = serde_json::from_slice(&reaped.stdout).unwrap();
+    assert!(told["abandoned"].is_array(), "{told}");
+    assert_eq!(groups_of(supervisor), Vec::<PathBuf>::new());
+
+    let absent = leases.path().join("absent");
+    let refused = reap(&absent);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("absent is no folder"));
+    assert!(!absent.exists());
 }
 
 #[test]

@@ -14,5 +14,5 @@ mod runner;
 mod serve;
 
 pub use client::{Queue, QueueOptions};
-pub use proxy::swe_proxy;
+pub use proxy::{ProxyAnswer, swe_proxy};
 pub use runner::{RunnerError, RunnerOptions, instance_name, serve};

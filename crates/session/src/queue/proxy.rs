@@ -114,9 +114,6 @@ pub async fn swe_proxy(queue: &Queue, payload: &[u8]) -> Result<ProxyAnswer, Str
                 ..Response::default()
             })
         }
-        "build_graph" | "build_repo_graph" => {
-            return refuse("this etude builds no code graphs; build them where the repository is");
-        }
         other => return refuse(&format!("no operation is called {other:?}")),
     };
     Ok(match answered {

@@ -94,7 +94,10 @@ fn every_solution_has_a_line_and_the_last_one_sums_up() {
 fn a_solution_without_a_verdict_counts_nowhere() {
     let folder = TempDir::new().unwrap();
     let solutions = folder.path().join("solutions.jsonl");
-    let sleeps = "import time\ndef f(x): time.sleep(60)";
+    let sleeps = "import os, time
+def f(x):
+    for _ in range(5): os.fork() or time.sleep(60)
+    time.sleep(60)";
     let rows = [sleeps, "def f(x): return 2 * x"]
         .map(|solution| json!({"task_id": "double", "solution": solution}).to_string() + "\n");
     fs::write(&solutions, rows.concat()).unwrap();
@@ -114,8 +117,8 @@ fn a_solution_without_a_verdict_counts_nowhere() {
     let mut supervisor = None;
     wait_until("the first program runs", || {
         supervisor = supervisor_of(judging.id()).map(|found| found.id);
-        // Slot, interpreters, the run's first process and the program.
-        supervisor.is_some_and(|supervisor| descendants(supervisor).len() >= 5)
+        // More than slot, interpreters and the first process of the run.
+        supervisor.is_some_and(|supervisor| descendants(supervisor).len() >= 8)
     });
     signal("KILL", supervisor.unwrap());
     let output = judging.wait_with_output().unwrap();

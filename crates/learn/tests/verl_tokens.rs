@@ -1,5 +1,6 @@
 //! What goes token by token or over a whole batch equals verl's: advantages by values and by rewards to
-//! come, value losses, losses by covariance, KL controllers, rollout correction, balanced partitions.
+//! come, value losses, losses by covariance, losses with their entropy and KL terms, KL controllers,
+//! rollout correction, balanced partitions.
 //!
 //! The numbers were made with verl 0.9.1 by `cases/002_verl/make.py`. Where `ETUDE_TEST_CLIENTS` names a
 //! Python that has verl and torch, new ones are made and compared as well.
@@ -39,6 +40,23 @@ struct Cases {
     corrections: Corrections,
     balanced: Vec<Balanced>,
     over_observations: Vec<ByValues>,
+    whole_losses: Vec<WholeLoss>,
+}
+
+#[derive(Deserialize)]
+struct WholeLoss {
+    aggregation: Aggregation,
+    estimator: KlEstimator,
+    entropy_coefficient: f64,
+    kl_coefficient: f64,
+    old: Vec<Vec<f32>>,
+    new: Vec<Vec<f32>>,
+    reference: Vec<Vec<f32>>,
+    entropies: Vec<Vec<f32>>,
+    advantages: Vec<Vec<f32>>,
+    loss: f64,
+    gradients: Rows,
+    by_entropy: Rows,
 }
 
 #[derive(Deserialize)]
@@ -167,6 +185,8 @@ fn compare(cases: &Cases) {
         assert!((found - case.coefficient).abs() < 1e-15, "at {}", case.kl);
     }
     corrections(&cases.corrections);
+    assert_eq!(cases.whole_losses.len(), 16);
+    cases.whole_losses.iter().for_each(whole_loss);
     assert!(cases.balanced.len() >= 5);
     for case in &cases.balanced {
         let found = partitions(&case.costs, case.parts.len(), case.equal_sizes);
@@ -374,6 +394,45 @@ fn covariance_losses(case: &LossCase) {
         case.loss
     );
     near(&name, &gradients, &case.gradients, 1e-5);
+}
+
+fn whole_loss(case: &WholeLoss) {
+    let mut batch = Batch::default();
+    for (row, old) in case.old.iter().enumerate() {
+        let mut datum = Datum::supervised(&[0], &vec![1; old.len()]);
+        datum.logprobs[1..].copy_from_slice(old);
+        datum.ref_logprobs[1..].copy_from_slice(&case.reference[row]);
+        datum.advantages[1..].copy_from_slice(&case.advantages[row]);
+        batch.data.push(datum);
+    }
+    let config = AlgorithmConfig {
+        aggregation: case.aggregation,
+        entropy_coefficient: case.entropy_coefficient,
+        kl: KlConfig {
+            estimator: case.estimator,
+            coefficient: case.kl_coefficient,
+            ..KlConfig::default()
+        },
+        ..AlgorithmConfig::default()
+    };
+    let loss = PolicyLoss::new(&batch, &config);
+    let name = format!("{:?}, {:?}", case.aggregation, case.estimator);
+    let (mut total, mut gradients, mut by_entropy) = (0.0, Rows::new(), Rows::new());
+    for (row, (new, entropies)) in case.new.iter().zip(&case.entropies).enumerate() {
+        let scores = RowScores {
+            logprobs: new.clone(),
+            entropies: entropies.clone(),
+        };
+        let (mut slopes, mut of_entropies) = (vec![0.0; new.len()], vec![0.0; new.len()]);
+        total += loss.row(row, &scores, &mut slopes, &mut of_entropies);
+        let wide = |row: Vec<f32>| row.into_iter().map(f64::from).collect();
+        gradients.push(wide(slopes));
+        by_entropy.push(wide(of_entropies));
+    }
+    let close = (total - case.loss).abs() < 1e-5 * (1.0 + case.loss.abs());
+    assert!(close, "{name}: {total}, not {}", case.loss);
+    near(&name, &gradients, &case.gradients, 1e-5);
+    near(&name, &by_entropy, &case.by_entropy, 1e-5);
 }
 
 fn corrections(cases: &Corrections) {

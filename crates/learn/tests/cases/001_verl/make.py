@@ -106,4 +106,12 @@ def advantages():
             }
 
 
-print(json.dumps({"losses": list(losses()), "kl": list(kl()), "advantages": list(advantages())}, indent=1))
+def lines(tables):
+    """A case a line, numbers as exact as they were computed."""
+    short = json.loads(json.dumps(tables), parse_float=lambda text: float(f"{float(text):.9g}"))
+    block = lambda cases: "[\n" + ",\n".join(map(json.dumps, cases)) + "\n]"
+    text = lambda cases: block(cases) if isinstance(cases, list) else json.dumps(cases)
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text(cases)}" for name, cases in short.items()) + "\n}"
+
+
+print(lines({"losses": list(losses()), "kl": list(kl()), "advantages": list(advantages())}))

@@ -10,6 +10,7 @@ import sys
 import torch
 from verl.trainer.ppo import core_algos, rollout_corr_helper
 from verl.utils.seqlen_balancing import karmarkar_karp
+from verl.utils.torch_functional import entropy_from_logits
 from verl.workers.config import ActorConfig, PolicyLossConfig
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 11
@@ -104,6 +105,37 @@ def covariance_losses():
             }
 
 
+def whole_losses():
+    """As verl's actor adds them up: the policy loss, less the entropy, and the divergence from the reference."""
+    for aggregation in ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"):
+        for estimator in ("k1", "k2", "k3", "k3+"):
+            lengths = [random.randint(1, 8) for _ in range(5)]
+            mask = masked(lengths)
+            old = -torch.rand(mask.shape) * 3 - 0.1
+            new = (old + (torch.rand(mask.shape) - 0.5)).requires_grad_(True)
+            reference = old + (torch.rand(mask.shape) - 0.5)
+            entropies = entropy_from_logits(torch.randn(*mask.shape, 11)).requires_grad_(True)
+            advantages = torch.randn(len(lengths), 1).expand(mask.shape).clone()
+            config = ActorConfig(
+                strategy="fsdp", rollout_n=1, ppo_micro_batch_size_per_gpu=1, use_dynamic_bsz=False,
+                clip_ratio=0.2, clip_ratio_low=0.2, clip_ratio_high=0.2, clip_ratio_c=1e9,
+                policy_loss=PolicyLossConfig(loss_mode="vanilla"))
+            loss, _ = core_algos.get_policy_loss_fn("vanilla")(
+                old_log_prob=old, log_prob=new, advantages=advantages, response_mask=mask,
+                loss_agg_mode=aggregation, config=config)
+            loss = loss - 0.05 * core_algos.agg_loss(entropies, mask, aggregation)
+            loss = loss + 0.3 * core_algos.agg_loss(
+                core_algos.kl_penalty(new, reference, estimator), mask, aggregation)
+            loss.backward()
+            yield {
+                "aggregation": aggregation, "estimator": estimator, "entropy_coefficient": 0.05,
+                "kl_coefficient": 0.3, "old": rows(old, lengths), "new": rows(new.detach(), lengths),
+                "reference": rows(reference, lengths), "entropies": rows(entropies.detach(), lengths),
+                "advantages": rows(advantages, lengths), "loss": float(loss),
+                "gradients": rows(new.grad, lengths), "by_entropy": rows(entropies.grad, lengths),
+            }
+
+
 def controllers():
     for current in (0.0, 0.05, 0.1, 0.3, 7.0):
         controller = core_algos.AdaptiveKLController(0.001, 0.1, 10000)
@@ -149,8 +181,17 @@ def balanced():
         yield {"costs": costs, "equal_sizes": equal, "parts": sorted(map(sorted, found), key=lambda part: part or [rows])}
 
 
-print(json.dumps({
+def lines(tables):
+    """A case a line, numbers as exact as they were computed."""
+    short = json.loads(json.dumps(tables), parse_float=lambda text: float(f"{float(text):.9g}"))
+    block = lambda cases: "[\n" + ",\n".join(map(json.dumps, cases)) + "\n]"
+    text = lambda cases: block(cases) if isinstance(cases, list) else json.dumps(cases)
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text(cases)}" for name, cases in short.items()) + "\n}"
+
+
+print(lines({
     "by_token": list(by_token()), "values": list(values()), "covariance_losses": list(covariance_losses()),
     "controllers": list(controllers()), "corrections": corrections(),
     "balanced": list(balanced()), "over_observations": list(over_observations()),
-}, indent=1))
+    "whole_losses": list(whole_losses()),
+}))

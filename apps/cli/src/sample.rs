@@ -170,7 +170,11 @@ fn tokens(args: &SampleArgs, voice: &Voice, text: String) -> Outcome<Vec<TokenId
             let rendered = voice.chat()?.render(&[Message::user(text)], true);
             rendered.asked()?.tokens
         }
-        false => voice.tokenizer().encode(&text).asked()?,
+        false => {
+            let mut tokens = voice.tokenizer().opening().asked()?;
+            tokens.extend(voice.tokenizer().encode(&text).asked()?);
+            tokens
+        }
     };
     let (count, context) = (tokens.len(), voice.context());
     if count == 0 || count >= context {

@@ -88,6 +88,18 @@ impl Tokenizer {
             .collect())
     }
 
+    /// The tokens that stand before a text that is no chat, as the post-processor of `tokenizer.json` says:
+    /// `bos` for Llama, nothing for Qwen.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn opening(&self) -> Result<Vec<TokenId>, ChatError> {
+        let any = self.inner.encode("a", true).map_err(ChatError::tokenizer)?;
+        let added = any.get_ids().iter().zip(any.get_special_tokens_mask());
+        let opening = added.take_while(|(_, special)| **special == 1);
+        Ok(opening.map(|(id, _)| *id).collect())
+    }
+
     /// Text of `ids`, special tokens written out; bytes that are no UTF-8 become U+FFFD, and ids
     /// that are no entries become nothing.
     ///
@@ -252,7 +264,9 @@ fn cut(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tokenizers::{AddedToken, normalizers::unicode::NFC};
+    use tokenizers::{
+        AddedToken, normalizers::unicode::NFC, processors::template::TemplateProcessing,
+    };
 
     use super::*;
     use crate::BpeOptions;
@@ -302,6 +316,24 @@ mod tests {
             let ranges: Vec<(usize, usize)> =
                 found.into_iter().map(|(_, range)| (range.start, range.end)).collect();
             prop_assert_eq!(ranges, expected.get_offsets());
+        }
+
+        #[test]
+        fn text_behind_its_opening_is_what_the_tokenizers_crate_makes_of_it(text in "[a-zé日 ]{1,30}") {
+            let plain = with_literals();
+            prop_assert_eq!(plain.opening().unwrap(), Vec::<TokenId>::new());
+            let mut inner = plain.inner;
+            let opening = TemplateProcessing::builder()
+                .try_single("<w> <l> $A")
+                .unwrap()
+                .special_tokens(["<w>", "<l>"].map(|token| (token, inner.token_to_id(token).unwrap())).to_vec())
+                .build()
+                .unwrap();
+            inner.with_post_processor(Some(opening));
+            let expected = inner.encode(text.as_str(), true).unwrap();
+            let tokenizer = Tokenizer::from_inner(inner);
+            let found = [tokenizer.opening().unwrap(), tokenizer.encode(&text).unwrap()].concat();
+            prop_assert_eq!(found, expected.get_ids());
         }
 
         #[test]

@@ -279,14 +279,15 @@ impl Scheduler {
             shares.extend(responses.chunks_mut(share).map(|part| (*model, part)));
         }
         let engine = &self.engine;
-        engine.run(|| {
-            shares
-                .into_par_iter()
-                .with_max_len(1)
-                .for_each(|(model, responses)| {
-                    engine.with_workspace(|workspace| decode::step(model, responses, workspace));
-                });
-        });
+        let step = |(model, responses): (&Model, &mut [Row])| {
+            engine.with_workspace(|workspace| decode::step(model, responses, workspace));
+        };
+        if shares.len() > 1 {
+            engine.run(|| shares.into_par_iter().with_max_len(1).for_each(step));
+        } else {
+            // Waking a thread for it would take as long as a token of a small model.
+            shares.into_iter().for_each(step);
+        }
     }
 
     /// Hands out what is finished, and remembers it for requests that go on from there.

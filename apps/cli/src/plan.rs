@@ -233,19 +233,30 @@ fn supervised_phase(
 }
 
 fn reinforce_phase(recipe: &Recipe, critic: f64, reviser: f64, speed: f64) -> PhasePlan {
-    let episodes =
-        recipe.rl.steps as f64 * recipe.rl.tasks_per_step as f64 * f64::from(recipe.rl.group_size);
-    // About half of a critic's row and a third of a reviser's are sampled; the reference pass costs a
-    // third of training.
+    let (rl, algorithm) = (&recipe.rl, &recipe.rl.algorithm);
+    let trained_on = f64::from(rl.group_size);
+    let greedy = f64::from(u8::from(algorithm.advantage.needs_greedy()));
+    let groups = rl.steps as f64 * rl.tasks_per_step as f64;
+    let episodes = groups * (trained_on + greedy);
+    // About half of a critic's row and a third of a reviser's are sampled.
     let sampled = episodes * (0.45 * critic + 0.3 * reviser);
-    let trained = episodes * critic;
+    let trained = groups * trained_on * critic;
+    // A pass without gradients costs a third of training.
+    let scored = [
+        algorithm.needs_reference(),
+        algorithm.rollout_correction.is_some(),
+        rl.value.is_some(),
+    ];
+    let scored = scored.into_iter().filter(|pass| *pass).count();
+    let updated = rl.epochs + rl.value.as_ref().map_or(0, |value| value.epochs);
+    let passes = updated as f64 + scored as f64 / 3.0;
     let threads = recipe.threads as f64;
     PhasePlan {
         phase: "rl".to_owned(),
         steps: recipe.rl.steps,
         tokens: sampled + trained,
         sandbox_runs: episodes,
-        seconds: sampled / (DECODED_PER_THREAD * threads) + trained * 1.33 / speed,
+        seconds: sampled / (DECODED_PER_THREAD * threads) + trained * passes / speed,
     }
 }
 

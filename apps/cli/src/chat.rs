@@ -180,10 +180,10 @@ impl Conversation<'_> {
             prompt_logprobs: false,
         };
         let ticket = speaker.ask(wish, tell);
-        let (mut written, mut stopped) = (Written::default(), false);
+        let (mut written, mut stopped) = (Written::silent(self.args.json), false);
         let answer = loop {
             match events.recv().failed()? {
-                Event::Text(of, text) if of == number && !self.args.json => {
+                Event::Text(of, text) if of == number => {
                     if !written.push(&text)? {
                         return Ok(false);
                     }
@@ -198,7 +198,6 @@ impl Conversation<'_> {
             }
         };
         let (text, goes_on) = match answer {
-            Err(SampleError::Cancelled) if self.args.json => (String::new(), true),
             Err(SampleError::Cancelled) => written.break_off()?,
             answer => {
                 let completion = answer.map_err(classify)?;

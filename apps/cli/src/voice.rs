@@ -302,25 +302,42 @@ pub(crate) fn write_text(text: &str) -> Outcome<bool> {
 #[derive(Default)]
 pub(crate) struct Written {
     text: String,
+    /// It is only kept: something else is printed.
+    silent: bool,
 }
 
 impl Written {
+    pub(crate) fn silent(silent: bool) -> Self {
+        Self {
+            silent,
+            ..Self::default()
+        }
+    }
+
     /// More of it; false when nobody reads any more.
     pub(crate) fn push(&mut self, piece: &str) -> Outcome<bool> {
         self.text.push_str(piece);
-        write_text(piece)
+        if self.silent {
+            Ok(true)
+        } else {
+            write_text(piece)
+        }
     }
 
     /// What is missing of the whole text, and the end of its last line.
     pub(crate) fn end(mut self, whole: &str) -> Outcome<bool> {
         let rest = whole.get(self.text.len()..).unwrap_or_default();
-        let goes_on = self.push(rest)? && !self.text.ends_with('\n');
-        if goes_on { write_text("\n") } else { Ok(true) }
+        if !self.push(rest)? {
+            return Ok(false);
+        }
+        let (_, goes_on) = self.break_off()?;
+        Ok(goes_on)
     }
 
     /// Ends the line of a response that was broken off; its text.
     pub(crate) fn break_off(self) -> Outcome<(String, bool)> {
-        let goes_on = self.text.ends_with('\n') || write_text("\n")?;
+        let ended = self.silent || self.text.ends_with('\n');
+        let goes_on = ended || write_text("\n")?;
         Ok((self.text, goes_on))
     }
 }

@@ -45,6 +45,10 @@ pub struct Template {
 
 const NAME: &str = "chat_template";
 
+/// Instructions that one rendering may take: far more than a chat of thousands of turns needs, and some
+/// seconds at most.
+const FUEL: u64 = 50_000_000;
+
 impl Template {
     /// Compiles a Jinja chat template.
     ///
@@ -165,6 +169,7 @@ fn environment() -> Result<Environment<'static>, ChatError> {
             .lstrip_blocks(true)
             .build()?,
     );
+    environment.set_fuel(Some(FUEL));
     environment.set_unknown_method_callback(method);
     environment.set_formatter(|out, state, value| match f64::try_from(value.clone()) {
         Ok(float) if value.is_number() && !value.is_integer() && float.is_finite() => out
@@ -335,6 +340,10 @@ mod tests {
             "{error}"
         );
         assert!(matches!(render("{% if %}"), Err(ChatError::Template(_))));
+        let endless =
+            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}";
+        let error = render(endless).unwrap_err();
+        assert!(error.to_string().contains("fuel"), "{error}");
         assert!(matches!(render("\u{E001}"), Err(ChatError::Template(_))));
     }
 

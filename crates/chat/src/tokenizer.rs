@@ -45,6 +45,9 @@ impl Tokenizer {
             path: path.to_owned(),
             source,
         })?;
+        // The library expects that it is given JSON at all, and panics over some of what is not.
+        serde_json::from_slice::<serde_json::Value>(&bytes)
+            .map_err(|error| ChatError::malformed(path, error))?;
         let inner = tokenizers::Tokenizer::from_bytes(bytes)
             .map_err(|error| ChatError::malformed(path, error))?;
         Ok(Self::from_inner(inner))

@@ -197,3 +197,33 @@ proptest! {
         prop_assert!(ids.iter().all(|&id| (id as usize) < chat.tokenizer().vocabulary()));
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Damaged files are refused or read, never a crash.
+    #[test]
+    fn noise_in_a_file_is_refused_or_read(
+        file in prop::sample::select(vec!["tokenizer.json", "tokenizer_config.json", "generation_config.json"]),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3),
+        cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        fixture().save(directory.path()).unwrap();
+        let path = directory.path().join(file);
+        let mut bytes = fs::read(&path).unwrap();
+        for (place, value) in edits {
+            let place = place.index(bytes.len());
+            // Mostly letters and digits, so that JSON often stays JSON.
+            bytes[place] = if value < 200 { b'0' + value % 75 } else { value };
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        fs::write(&path, bytes).unwrap();
+        if let Ok(chat) = Chat::load(directory.path()) {
+            let _ = chat.render(&[Message::user("return x > 3")], true);
+            let _ = chat.tokenizer().decode(&[0, 5, 300]);
+        }
+    }
+}

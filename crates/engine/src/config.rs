@@ -324,7 +324,7 @@ fn compute_dtype(object: &Map<String, Value>) -> Result<Dtype, ModelError> {
 }
 
 /// Keys that change the computation and the values under which they do not.
-const FEATURES: [(&str, &[&str]); 11] = [
+const FEATURES: [(&str, &[&str]); 12] = [
     ("hidden_act", &["\"silu\""]),
     ("attention_bias", &["false", "null"]),
     ("mlp_bias", &["false", "null"]),
@@ -335,11 +335,12 @@ const FEATURES: [(&str, &[&str]); 11] = [
     ("is_decoder", &["true", "false", "null"]),
     ("add_cross_attention", &["false", "null"]),
     ("pruned_heads", &["{}", "null"]),
+    ("rope_interleaved", &["false", "null"]),
     ("tie_encoder_decoder", &["false", "null"]),
 ];
 
 /// Keys read elsewhere in this file, or without influence on what the model computes.
-const HARMLESS: [&str; 78] = [
+const HARMLESS: [&str; 81] = [
     "_attn_implementation_autoset",
     "_commit_hash",
     "_name_or_path",
@@ -368,6 +369,7 @@ const HARMLESS: [&str; 78] = [
     "initializer_range",
     "intermediate_size",
     "is_encoder_decoder",
+    "is_llama_config",
     "label2id",
     "layer_types",
     "length_penalty",
@@ -376,6 +378,7 @@ const HARMLESS: [&str; 78] = [
     "max_window_layers",
     "min_length",
     "model_type",
+    "neftune_noise_alpha",
     "no_repeat_ngram_size",
     "num_attention_heads",
     "num_beam_groups",
@@ -409,6 +412,7 @@ const HARMLESS: [&str; 78] = [
     "top_p",
     "torch_dtype",
     "torchscript",
+    "transformers.js_config",
     "transformers_version",
     "typical_p",
     "use_bfloat16",
@@ -574,6 +578,10 @@ fn token_ids(object: &Map<String, Value>, key: &'static str) -> Result<Vec<Token
     };
     match object.get(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
+        // Nothing is padded here, and -1 is how some say that there is no such token.
+        Some(Value::Number(id)) if key == "pad_token_id" && id.as_i64() == Some(-1) => {
+            Ok(Vec::new())
+        }
         Some(Value::Array(several)) => several.iter().map(one).collect(),
         Some(found) => Ok(vec![one(found)?]),
     }

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use engine::{Family, Model, ModelConfig};
+use engine::{Family, Model, ModelConfig, Survey};
+use proptest::prelude::*;
 use record::Seed;
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};
@@ -222,4 +223,103 @@ fn unknown_features_are_refused_by_name() {
     json["unknown_but_unset"] = Value::Null;
     json["vocab_size"] = json!(11);
     assert!(ModelConfig::from_json(&json).is_ok());
+}
+
+#[test]
+fn what_published_checkpoints_say_without_meaning_anything_is_taken() {
+    let mut json = config().to_json();
+    for (key, value) in [
+        ("is_llama_config", json!(true)),
+        ("rope_interleaved", json!(false)),
+        (
+            "transformers.js_config",
+            json!({"kv_cache_dtype": {"fp16": "float16"}}),
+        ),
+        ("pad_token_id", json!(-1)),
+        ("_name_or_path", json!("org/name")),
+    ] {
+        json[key] = value;
+    }
+    assert_eq!(ModelConfig::from_json(&json).unwrap(), config());
+    json["rope_interleaved"] = json!(true);
+    let refused = ModelConfig::from_json(&json).unwrap_err().to_string();
+    assert_mentions(&refused, &["rope_interleaved"]);
+
+    // Rotary frequencies, and the output projection of a tied model.
+    let directory = saved();
+    let before = Model::load(directory.path()).unwrap();
+    rewrite(directory.path(), |tensors| {
+        let name = "model.layers.0.self_attn.rotary_emb.inv_freq";
+        tensors.push((name.to_owned(), vec![2], vec![1.0, 0.1]));
+        let head = tensors[0].2.clone();
+        tensors.push(("lm_head.weight".to_owned(), vec![11, 8], head));
+    });
+    let after = Model::load(directory.path()).unwrap();
+    assert_eq!(before.digest(), after.digest());
+    assert!(Survey::of(directory.path()).problems.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever stands in a file of weights, it is refused or read, never a crash; and the survey, which
+    /// reads without making a model, comes to the same verdict.
+    #[test]
+    fn noise_in_a_file_is_refused_or_read(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        in_header in any::<bool>(),
+        cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        let directory = saved();
+        let path = directory.path().join("model.safetensors");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        for (place, value) in edits {
+            let end = if in_header { header } else { bytes.len() };
+            bytes[place.index(end)] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        std::fs::write(&path, bytes).unwrap();
+        agree(directory.path())?;
+    }
+
+    #[test]
+    fn noise_in_a_configuration_is_refused_or_read(
+        key in any::<prop::sample::Index>(),
+        value in prop_oneof![
+            any::<i64>().prop_map(|number| json!(number)),
+            any::<f64>().prop_map(|number| json!(number)),
+            (0_u64..70).prop_map(|number| json!(number)),
+            any::<bool>().prop_map(|flag| json!(flag)),
+            Just(json!(null)),
+            Just(json!([])),
+            Just(json!({})),
+            Just(json!("llama")),
+            Just(json!("full_attention")),
+        ],
+    ) {
+        let directory = saved();
+        let path = directory.path().join("config.json");
+        let mut json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let object = json.as_object_mut().unwrap();
+        let keys: Vec<String> = object.keys().cloned().collect();
+        object.insert(key.get(&keys).clone(), value);
+        std::fs::write(&path, json.to_string()).unwrap();
+        agree(directory.path())?;
+    }
+}
+
+fn agree(directory: &Path) -> Result<(), TestCaseError> {
+    let loaded = Model::load(directory).map(drop);
+    let problems = Survey::of(directory).problems;
+    prop_assert_eq!(
+        loaded.is_ok(),
+        problems.is_empty(),
+        "{:?} but {:?}",
+        loaded,
+        problems
+    );
+    Ok(())
 }

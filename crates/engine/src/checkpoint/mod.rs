@@ -61,14 +61,18 @@ pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, 
     Ok(buffer)
 }
 
+/// A tensor that says nothing new: the output projection of a tied model a second time, or rotary
+/// frequencies, which older programs stored beside each layer.
+fn is_spare(name: &str, layout: &Layout) -> bool {
+    (name == "lm_head.weight" && layout.is_tied()) || name.ends_with(".rotary_emb.inv_freq")
+}
+
 /// Hands every tensor of the layout to `take`, with the file that holds it.
 fn each_tensor(
     files: &Files,
     layout: &Layout,
     mut take: impl FnMut(&Path, &str, &TensorView, &Tensor) -> Result<(), ModelError>,
 ) -> Result<(), ModelError> {
-    // A tied model may carry its output projection a second time.
-    let second = layout.is_tied().then_some("lm_head.weight");
     let mut unread: BTreeMap<&str, &Tensor> = layout
         .tensors
         .iter()
@@ -79,7 +83,7 @@ fn each_tensor(
         for (name, view) in sorted(&file.tensors()?) {
             match unread.remove(name) {
                 Some(tensor) => take(path, name, &view, tensor)?,
-                None if Some(name) == second => {}
+                None if is_spare(name, layout) => {}
                 None => return Err(files.unexpected(path, name, layout)),
             }
         }

@@ -7,7 +7,7 @@ use std::{
 
 use safetensors::tensor::TensorView;
 
-use super::{Files, WeightFile, check_shape, read_values, sorted, weight_files};
+use super::{Files, WeightFile, check_shape, is_spare, read_values, sorted, weight_files};
 use crate::{
     LoraConfig, Model, ModelConfig, ModelError,
     layout::{Layout, Tensor},
@@ -125,7 +125,7 @@ impl Survey {
             let Some(layout) = layout else { continue };
             let problem = match layout.tensors.iter().find(known) {
                 Some(tensor) if found.insert(name.to_owned()) => check(path, name, &view, tensor),
-                None if name == "lm_head.weight" && layout.is_tied() => Ok(()),
+                None if is_spare(name, layout) => Ok(()),
                 _ => Err(files.unexpected(path, name, layout)),
             };
             self.problems.extend(problem.err());

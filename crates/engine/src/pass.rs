@@ -106,11 +106,6 @@ pub(crate) fn run(
         .as_ref()
         .and_then(|training| training.dropout(model, &workspace.pack));
     let dropout = dropout.as_ref();
-    // Adapters are f32 whatever they lie over.
-    workspace.scratch.gradient.dtype = match model.adapter() {
-        None => model.config().dtype,
-        Some(_) => Dtype::F32,
-    };
     trunk(model, workspace, training.is_some(), dropout, |_, _| {});
     match training {
         None => score_rows(model, workspace, None),
@@ -133,6 +128,11 @@ pub(crate) fn trunk(
 ) {
     let config = model.config();
     let hidden = config.hidden_size;
+    // Adapters are f32 whatever they lie over.
+    workspace.scratch.gradient.dtype = match model.adapter() {
+        None => config.dtype,
+        Some(_) => Dtype::F32,
+    };
     let longest = workspace.pack.longest();
     model.prepare_rope(&mut workspace.rope, longest);
     let known = workspace.scratch.all_positions.len();

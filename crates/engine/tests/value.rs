@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use engine::{
-    AdamW, Adapter, Engine, LearnerOptions, LoraConfig, LoraTarget, Model, ModelConfig, ModelError,
-    RowError, TrainRow, ValueHead, ValueLearner, ValueLoss,
+    AdamW, Adapter, Dtype, Engine, Learner, LearnerOptions, LoraConfig, LoraTarget, Model,
+    ModelConfig, ModelError, RowError, RowScores, TokenLoss, TrainRow, ValueHead, ValueLearner,
+    ValueLoss,
 };
 use record::Seed;
 
@@ -118,18 +119,57 @@ fn threads_do_not_change_a_byte() {
     assert_eq!(results[0], results[2]);
 }
 
+fn of_dtype(dtype: Dtype) -> Arc<Model> {
+    let config = ModelConfig {
+        dtype,
+        ..model().config().clone()
+    };
+    Arc::new(Model::random(config, Seed(1)).unwrap())
+}
+
 #[test]
 fn resuming_is_exact_to_the_bit() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = Engine::new(2).unwrap();
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::new(2).unwrap();
+        let options = LearnerOptions::default();
+        let mut straight = ValueLearner::new(&engine, of_dtype(dtype), options);
+        train(&mut straight, 0..3);
+        straight.save(directory.path()).unwrap();
+        let mut resumed = ValueLearner::load(&engine, directory.path(), options).unwrap();
+        assert_eq!(resumed.step(), 3);
+        assert_eq!(train(&mut straight, 3..6), train(&mut resumed, 3..6));
+        assert_eq!(bits(&straight), bits(&resumed));
+    }
+}
+
+#[test]
+fn what_an_engine_ran_before_changes_nothing() {
     let options = LearnerOptions::default();
-    let mut straight = ValueLearner::new(&engine, Arc::new(model()), options);
-    train(&mut straight, 0..3);
-    straight.save(directory.path()).unwrap();
-    let mut resumed = ValueLearner::load(&engine, directory.path(), options).unwrap();
-    assert_eq!(resumed.step(), 3);
-    assert_eq!(train(&mut straight, 3..6), train(&mut resumed, 3..6));
-    assert_eq!(bits(&straight), bits(&resumed));
+    let trained = |engine: &Engine, dtype| {
+        let mut learner = ValueLearner::new(engine, of_dtype(dtype), options);
+        (train(&mut learner, 0..2), bits(&learner))
+    };
+    let dtypes = [Dtype::F32, Dtype::Bf16];
+    let alone = dtypes.map(|dtype| trained(&Engine::new(1).unwrap(), dtype));
+    // Each after the other, and after a policy of the other's numbers.
+    let engine = Engine::new(1).unwrap();
+    for (dtype, other) in [(0, 1), (1, 0), (0, 1)] {
+        let rows = Rows::new(&[12, 30], 3);
+        let mut policy = Learner::new(&engine, of_dtype(dtypes[other]), options);
+        policy.forward_backward(&rows.rows(), &Likely).unwrap();
+        assert!(trained(&engine, dtypes[dtype]) == alone[dtype]);
+    }
+}
+
+/// Every token shall be more probable.
+struct Likely;
+
+impl TokenLoss for Likely {
+    fn row(&self, _: usize, _: &RowScores, d_logprobs: &mut [f32], _: &mut [f32]) -> f64 {
+        d_logprobs.fill(-1.0);
+        0.0
+    }
 }
 
 #[test]

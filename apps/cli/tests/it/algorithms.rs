@@ -152,9 +152,10 @@ fn a_killed_run_of_ppo_goes_on_to_the_same_end() {
 }
 
 #[test]
-fn a_killed_run_of_ppo_over_adapters_goes_on_to_the_same_end() {
+fn a_killed_run_of_ppo_over_bf16_and_adapters_goes_on_to_the_same_end() {
     let directory = TempDir::new().unwrap();
     let adapters = [
+        "critic.model.dtype=\"bf16\"",
         "critic.lora.full_stages=1",
         "critic.lora.rank=4",
         "critic.lora.alpha=8",
@@ -175,13 +176,14 @@ fn a_killed_run_of_ppo_over_adapters_goes_on_to_the_same_end() {
     assert!(norms.iter().all(|norm| *norm > 0.0), "{norms:?}");
 }
 
-/// Two runs with these settings, one of them killed four times, that came to the same bytes. Returns the
-/// other one and the names of the files of its value function.
+/// Two runs with these settings, one of them on more threads and killed four times, that came to the same
+/// bytes. Returns the other one and the names of the files of its value function.
 fn ppo_whole_and_killed(scratch: &Path, settings: &[&str]) -> (PathBuf, Vec<String>) {
     let (whole, killed) = (scratch.join("whole"), scratch.join("killed"));
     assert_success(&train(scratch, &whole, settings).output().unwrap());
 
-    let mut child = train(scratch, &killed, settings)
+    let more_threads = [settings, &["threads=3"]].concat();
+    let mut child = train(scratch, &killed, &more_threads)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -12,7 +12,7 @@ use crate::{
     cache::KvCache,
     kernels::{attention::Heads, gemm::Start, qk_norm, rmsnorm, rope::Rope},
     lora::{Product, Span, add_spans},
-    pass,
+    pass::{self, Keep},
     response::{Response, Stretch, path_len},
     workspace::{DecodeState, Workspace},
 };
@@ -29,7 +29,7 @@ pub(crate) fn prefill(
         workspace.pack.push_unscored(prompt);
     }
     let mut rotated = std::mem::take(&mut workspace.decode.rotated);
-    pass::trunk(model, workspace, false, None, |layer, workspace| {
+    pass::trunk(model, workspace, Keep::Nothing, None, |layer, workspace| {
         for (row, (_, cache)) in workspace.pack.rows.iter().zip(prompts.iter_mut()) {
             let width = heads.qkv_width();
             let qkv = &workspace.layers[0].qkv[row.tokens.start * width..row.tokens.end * width];

@@ -42,6 +42,27 @@ pub(crate) struct Training<'a, L: ?Sized + 'a> {
     pub(crate) gradients: Gradients<'a>,
     /// Of the masks of adapters, when they are trained.
     pub(crate) seed: Seed,
+    /// See [`crate::LearnerOptions::gradient_checkpointing`].
+    pub(crate) checkpointing: bool,
+}
+
+/// What the layers leave behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Nothing,
+    /// From which the rest can be computed again.
+    Inputs,
+    Everything,
+}
+
+impl Keep {
+    pub(crate) fn for_training<L: ?Sized>(training: Option<&Training<L>>) -> Self {
+        match training {
+            None => Self::Nothing,
+            Some(training) if training.checkpointing => Self::Inputs,
+            Some(_) => Self::Everything,
+        }
+    }
 }
 
 impl<L: ?Sized> Training<'_, L> {
@@ -106,7 +127,8 @@ pub(crate) fn run(
         .as_ref()
         .and_then(|training| training.dropout(model, &workspace.pack));
     let dropout = dropout.as_ref();
-    trunk(model, workspace, training.is_some(), dropout, |_, _| {});
+    let keep = Keep::for_training(training.as_ref());
+    trunk(model, workspace, keep, dropout, |_, _| {});
     match training {
         None => score_rows(model, workspace, None),
         Some(mut training) => {
@@ -122,7 +144,7 @@ pub(crate) fn run(
 pub(crate) fn trunk(
     model: &Model,
     workspace: &mut Workspace,
-    keep: bool,
+    keep: Keep,
     dropout: Option<&Dropout>,
     mut after_projection: impl FnMut(usize, &Workspace),
 ) {
@@ -140,9 +162,14 @@ pub(crate) fn trunk(
         .scratch
         .all_positions
         .extend(known as u32..longest as u32);
-    let states = if keep { config.n_layers } else { 1 };
+    let every = keep == Keep::Everything;
+    let states = if every { config.n_layers } else { 1 };
     if workspace.layers.len() < states {
         workspace.layers.resize_with(states, Default::default);
+    }
+    if keep == Keep::Inputs && workspace.inputs.len() < config.n_layers {
+        let inputs = &mut workspace.inputs;
+        inputs.resize_with(config.n_layers, Default::default);
     }
     let embedding = &model.weights()[model.layout().embedding.clone()];
     let input = workspace.layers[0]
@@ -152,7 +179,7 @@ pub(crate) fn trunk(
         to.copy_from_slice(&embedding[token as usize * hidden..][..hidden]);
     }
     for index in 0..config.n_layers {
-        let at = if keep { index } else { 0 };
+        let at = if every { index } else { 0 };
         let layer = Layer {
             model,
             index,
@@ -164,10 +191,13 @@ pub(crate) fn trunk(
         let mut next = std::mem::take(&mut scratch.next);
         block::forward(layer, state, &mut next, scratch);
         after_projection(index, workspace);
+        if keep == Keep::Inputs {
+            std::mem::swap(&mut workspace.inputs[index], &mut workspace.layers[0].input);
+        }
         let place = if index + 1 == config.n_layers {
             &mut workspace.last
         } else {
-            &mut workspace.layers[if keep { index + 1 } else { 0 }].input
+            &mut workspace.layers[if every { index + 1 } else { 0 }].input
         };
         std::mem::swap(place, &mut next);
         workspace.scratch.next = next;
@@ -322,6 +352,7 @@ pub(crate) fn backward<L: ?Sized>(
     let Training {
         packed,
         mut gradients,
+        checkpointing,
         ..
     } = training;
     let (layout, hidden) = (model.layout(), model.config().hidden_size);
@@ -342,13 +373,17 @@ pub(crate) fn backward<L: ?Sized>(
             rope: &workspace.rope,
             dropout,
         };
-        block::backward(
-            layer,
-            packed,
-            &mut workspace.layers[index],
-            &mut gradients,
-            scratch,
-        );
+        let state = if checkpointing {
+            let state = &mut workspace.layers[0];
+            std::mem::swap(&mut workspace.inputs[index], &mut state.input);
+            let mut output = std::mem::take(&mut scratch.next);
+            block::forward(layer, state, &mut output, scratch);
+            scratch.next = output;
+            state
+        } else {
+            &mut workspace.layers[index]
+        };
+        block::backward(layer, packed, state, &mut gradients, scratch);
     }
     let Some(d_embedding) = gradients.of(&layout.embedding) else {
         return;
@@ -428,6 +463,7 @@ mod tests {
                 packed: &packed,
                 gradients: Gradients::Weights(gradients),
                 seed: Seed(0),
+                checkpointing: false,
             };
             let result = super::run(model, &mut workspace, Some(training));
             result.rows.iter().map(|(_, _, loss)| loss).sum()

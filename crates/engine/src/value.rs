@@ -331,7 +331,8 @@ fn run(
         .as_ref()
         .and_then(|training| training.dropout(decoder, &workspace.pack));
     let dropout = dropout.as_ref();
-    pass::trunk(decoder, workspace, training.is_some(), dropout, |_, _| {});
+    let keep = pass::Keep::for_training(training.as_ref());
+    pass::trunk(decoder, workspace, keep, dropout, |_, _| {});
     let hidden = decoder.config().hidden_size;
     let mut d_values = vec![0.0; workspace.pack.queries.len()];
     for (index, queries) in indexed {
@@ -417,6 +418,7 @@ mod tests {
             packed: &packed,
             gradients: Gradients::Weights(sink),
             seed: Seed(0),
+            checkpointing: false,
         };
         let found = run(decoder, head, &mut workspace, Some(training));
         let loss = found.rows.iter().map(|(_, _, loss)| loss).sum();

@@ -16,8 +16,10 @@ use crate::{
 pub(crate) struct Workspace {
     pub(crate) pack: Pack,
     pub(crate) rope: Rope,
-    /// One per layer when gradients follow, one for all otherwise.
+    /// One per layer when gradients follow from what was kept, one for all otherwise.
     pub(crate) layers: Vec<LayerState>,
+    /// The input of each layer, `[tokens, hidden]`, when the rest is computed again for its gradients.
+    pub(crate) inputs: Vec<Buffer>,
     /// Output of the last layer at the queries, `[queries, hidden]`.
     pub(crate) last: Buffer,
     pub(crate) last_scales: Buffer,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use engine::{
-    AdamW, Engine, Learner, LearnerOptions, Model, ModelConfig, RowError, RowScores, TokenLoss,
-    TrainRow,
+    AdamW, Dtype, Engine, Family, Learner, LearnerOptions, Model, ModelConfig, RowError, RowScores,
+    TokenLoss, TrainRow,
 };
 use proptest::prelude::*;
 use record::Seed;
@@ -307,6 +307,36 @@ fn samples_of_one_prompt_share_it_without_changing_scores_or_gradients() {
         .fold(0.0_f32, |top, value| top.max(value.abs()));
     for (a, b) in together.iter().zip(&one_by_one) {
         assert!((a - b).abs() < 2e-6 * largest.max(0.1), "{a} and {b}");
+    }
+}
+
+#[test]
+fn gradient_checkpointing_changes_no_byte() {
+    let config = ModelConfig {
+        n_kv_heads: 2,
+        ..ModelConfig::qwen2(VOCABULARY, 40, 3, 4)
+    };
+    let normed_heads = ModelConfig {
+        family: Family::Qwen3,
+        ..config.clone()
+    };
+    let half = ModelConfig {
+        dtype: Dtype::Bf16,
+        ..config.clone()
+    };
+    for config in [config, normed_heads, half] {
+        let model = Arc::new(Model::random(config, Seed(1)).unwrap());
+        let engine = Engine::new(2).unwrap();
+        let trained = |gradient_checkpointing| {
+            let options = LearnerOptions {
+                gradient_checkpointing,
+                ..LearnerOptions::default()
+            };
+            let mut learner = Learner::new(&engine, Arc::clone(&model), options);
+            let losses = train(&mut learner, 0..3);
+            (losses, weight_bits(&learner))
+        };
+        assert!(trained(false) == trained(true));
     }
 }
 

@@ -7,7 +7,10 @@ use engine::{Adapter, LearnerOptions, LoraConfig, LoraTarget, Model};
 use record::Seed;
 use serde::{Deserialize, Serialize};
 
-use super::{Walk, recipe::Role};
+use super::{
+    Walk,
+    recipe::{Role, Training},
+};
 use crate::failure::{Classify, Outcome};
 
 /// The weights that a role's adapters lie over, when supervised stages train adapters.
@@ -81,8 +84,10 @@ impl Walk<'_> {
 }
 
 /// Training settings of one phase, its dropout drawn from the phase's own stream.
-pub(super) fn learner_options(seed: Seed) -> LearnerOptions {
+pub(super) fn learner_options(training: &Training, seed: Seed) -> LearnerOptions {
     LearnerOptions {
+        micro_batch_tokens: training.micro_batch_tokens,
+        gradient_checkpointing: training.gradient_checkpointing,
         seed: seed.stream("dropout", 0),
         ..LearnerOptions::default()
     }

@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
 }
 
 /// Left out of the resolved recipe, so that recipes without it keep their hash.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 fn rope_theta() -> f64 {

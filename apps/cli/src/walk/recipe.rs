@@ -7,14 +7,17 @@ use critique::{
     RewardConfig,
     tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
-use engine::ModelConfig;
+use engine::{LearnerOptions, ModelConfig};
 use learn::{OptimizerConfig, ZeroVariance};
 use record::{BadSampling, Sampling, Seed};
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
-use super::{adapters::Lora, model_source::ModelSource};
+use super::{
+    adapters::Lora,
+    model_source::{ModelSource, is_default},
+};
 
 /// One run of the critique study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub(crate) struct Recipe {
     /// Threads of the engine and slots of the sandbox. Changes no result.
     #[serde(default = "two")]
     pub(crate) threads: usize,
+    /// Of all models in training.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) training: Training,
     pub(crate) tasks: Tasks,
     /// Of the roles whose models begin with random weights; the others bring their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,6 +49,47 @@ pub(crate) struct Recipe {
     pub(crate) sandbox: Sandbox,
     #[serde(default)]
     pub(crate) rollout: RolloutOptions,
+}
+
+/// What bounds the memory of training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Training {
+    /// Tokens that one thread runs forward and backward together. Changes results by rounding.
+    pub(crate) micro_batch_tokens: usize,
+    /// Keep the inputs of layers alone and compute the rest again: a third more time, and the same
+    /// results.
+    pub(crate) gradient_checkpointing: bool,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        let LearnerOptions {
+            micro_batch_tokens,
+            gradient_checkpointing,
+            ..
+        } = LearnerOptions::default();
+        Self {
+            micro_batch_tokens,
+            gradient_checkpointing,
+        }
+    }
+}
+
+impl Training {
+    /// Roughly the numbers that all lanes keep from forward to backward.
+    fn activations(&self, config: &ModelConfig) -> f64 {
+        let (layers, input) = (config.n_layers as f64, config.hidden_size as f64);
+        let heads = 2.0 * (config.n_heads + config.n_kv_heads) as f64 * config.head_dim as f64;
+        let layer = 2.0 * input + heads + 2.0 * config.intermediate_size as f64;
+        let of_token = if self.gradient_checkpointing {
+            layers * input + layer
+        } else {
+            layers * layer
+        };
+        let lanes = LearnerOptions::default().lanes as f64;
+        lanes * self.micro_batch_tokens as f64 * of_token
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,6 +275,10 @@ impl Recipe {
         }
         ensure!(self.threads >= 1, "threads is 0; at least one is needed");
         ensure!(
+            self.training.micro_batch_tokens >= 1,
+            "training.micro_batch_tokens is 0; at least one is needed"
+        );
+        ensure!(
             self.tasks.train >= 1 && self.tasks.eval >= 1,
             "tasks.train and tasks.eval must be at least 1"
         );
@@ -370,6 +421,11 @@ impl Recipe {
         );
         let counts = [
             ("threads", self.threads, 1 << 10),
+            (
+                "training.micro_batch_tokens",
+                self.training.micro_batch_tokens,
+                1 << 24,
+            ),
             ("tasks.train", self.tasks.train, 1 << 20),
             ("tasks.eval", self.tasks.eval, 1 << 20),
             ("sft.drafts", self.sft.drafts, 1 << 24),
@@ -411,15 +467,17 @@ impl Recipe {
 
     /// What training takes at its peak, roughly. Of every weight: itself and its packed copies,
     /// gradients of four lanes, two moments, the reference; of a value function the same. Under
-    /// adapters from the first stage on: itself and its packed copies. Beside them cached keys and
-    /// values, and the program itself.
+    /// adapters from the first stage on: itself and its packed copies. Beside them what layers keep
+    /// for the gradients of one role at a time, cached keys and values, and the program itself.
     pub(crate) fn memory_bytes(&self) -> anyhow::Result<f64> {
         const COPIES: f64 = 10.0;
         const FROZEN_COPIES: f64 = 4.0;
         const PROGRAM: f64 = 200.0 * (1u64 << 20) as f64;
         let vocabulary = self.tokenizer.as_ref().map_or(0, |own| own.vocabulary);
-        let mut floats = 0.0;
+        let (mut floats, mut activations) = (0.0, 0.0_f64);
         for (role, settings) in self.roles() {
+            let kept = self.training.activations(&self.config(role, settings)?);
+            activations = activations.max(kept);
             let weights = match &settings.model {
                 ModelSource::Random(model) => model.n_parameters(vocabulary),
                 ModelSource::Checkpoint(_) => self.config(role, settings)?.n_parameters() as f64,
@@ -435,7 +493,7 @@ impl Recipe {
             let with_values = role == "critic" && self.rl.value.is_some();
             floats += if with_values { 2.0 * of_role } else { of_role };
         }
-        Ok(floats * 4.0 + PROGRAM)
+        Ok((floats + activations) * 4.0 + PROGRAM)
     }
 
     /// Every mix must have something to draw.

@@ -42,7 +42,7 @@ impl Walk<'_> {
         let seed = self.seed().stream("rl", 0);
         let role = (CRITIC, &self.recipe.critic, stages);
         let critic = &self.adapted(role, CRITIC_SFT, &chats.critic, reference.clone(), seed)?;
-        let options = learner_options(seed);
+        let options = learner_options(&self.recipe.training, seed);
         let reference = Some(reference.clone());
         let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
         let mut values = self.recipe.rl.value.as_ref().map(|_| {

@@ -86,7 +86,8 @@ impl Walk<'_> {
             let engine = &self.instruments.engine;
             let base = format!("{role}-{BASE}");
             model = self.adapted((role, settings, index), &base, chat, model, seed)?;
-            let options = learner_options(seed.stream("stage", index as u64));
+            let options =
+                learner_options(&self.recipe.training, seed.stream("stage", index as u64));
             let mut trainer = EngineTrainer::new(engine, model, None, options);
             if self.replay.phase_ended(&phase).is_some() {
                 self.load_stage(&phase, &mut trainer)?;

@@ -38,8 +38,12 @@ fn threads_and_concurrency_change_nothing_and_the_seed_does() {
             &["threads=2", "rollout.concurrency=512"],
         ),
         (
-            "four-threads-one-at-a-time",
-            &["threads=4", "rollout.concurrency=1"],
+            "four-threads-one-at-a-time-and-everything-twice",
+            &[
+                "threads=4",
+                "rollout.concurrency=1",
+                "training.gradient_checkpointing=true",
+            ],
         ),
     ];
     for (name, sets) in others {

@@ -216,18 +216,26 @@ fn dropout_is_of_training_alone_and_drops_its_share() {
     let trained = |options: LearnerOptions| {
         let mut learner = Learner::new(&engine, Arc::clone(&adapted), options);
         let report = learner.forward_backward(&rows.rows(), &Linear).unwrap();
-        report.scores
+        let gradients = learner
+            .gradients()
+            .flat_map(|(_, _, values)| values.to_vec());
+        (report.scores, gradients.collect::<Vec<f32>>())
     };
     let options = LearnerOptions::default();
     let first = trained(options);
-    assert_ne!(first, scored);
+    assert_ne!(first.0, scored);
     // However the rows are cut.
     let cut = LearnerOptions {
         micro_batch_tokens: 20,
         lanes: 3,
         ..options
     };
-    assert_eq!(first, trained(cut));
+    assert_eq!(first.0, trained(cut).0);
+    let computed_again = LearnerOptions {
+        gradient_checkpointing: true,
+        ..options
+    };
+    assert_eq!(first, trained(computed_again));
     let other = LearnerOptions {
         seed: Seed(1),
         ..options

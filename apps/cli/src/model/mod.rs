@@ -26,6 +26,7 @@ enum ModelCommand {
     /// Read all of a checkpoint and say what it is, and everything that keeps it from being used
     Inspect {
         /// A directory in the Hugging Face layout, or of peft
+        #[arg(value_parser = model_directory)]
         model: PathBuf,
         /// Print one JSON object on stdout
         #[arg(long)]
@@ -53,6 +54,7 @@ enum ModelCommand {
 #[derive(Debug, Args)]
 struct CopyArgs {
     /// A directory in the Hugging Face layout, or of peft
+    #[arg(value_parser = model_directory)]
     model: PathBuf,
     /// The directory to write; it must not exist
     #[arg(long, value_name = "OUT")]
@@ -71,6 +73,11 @@ struct CopyArgs {
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
+}
+
+/// `hf:` may stand before a directory, as in recipes.
+fn model_directory(text: &str) -> Result<PathBuf, std::convert::Infallible> {
+    Ok(PathBuf::from(text.strip_prefix("hf:").unwrap_or(text)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -14,6 +14,7 @@ mod algorithms;
 mod bad_input;
 mod bad_models;
 mod chat;
+mod checkpoint_roles;
 mod damage;
 mod determinism;
 mod etude;

@@ -221,7 +221,8 @@ fn every_family_keeps_every_bit_on_its_way_in_and_out() {
 fn a_qwen2_model_with_a_tokenizer_of_another_make_is_told() {
     let directory = TempDir::new().unwrap();
     family(FAMILIES[0], directory.path());
-    let found = json_of(&["inspect", path(directory.path())]);
+    let named = format!("hf:{}", path(directory.path()));
+    let found = json_of(&["inspect", &named]);
     let notes = found["notes"].to_string();
     assert!(notes.contains("PreTrainedTokenizerFast"), "{notes}");
     let file = directory.path().join("tokenizer.json");

@@ -159,7 +159,8 @@ fn by_counts(lines: &[Line<'_>], first: usize, counts: (usize, usize)) -> Option
     let mut at = first;
     while old > 0 || new > 0 {
         let line = lines.get(at)?;
-        if is_file_header(lines, at) && lines.get(at + 2)?.text.starts_with(b"@@") {
+        let is_hunk = |line: &Line<'_>| line.text.starts_with(b"@@");
+        if is_file_header(lines, at) && lines.get(at + 2).is_some_and(is_hunk) {
             return None;
         }
         match line.text.first() {

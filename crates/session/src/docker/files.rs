@@ -265,10 +265,11 @@ impl Inner {
         match found.await {
             Ok(found) => Ok(Some(kind(found.file_mode, found.size))),
             // Podman does not see links that lead nowhere, and spells what it tells of some names in
-            // another alphabet of base64 than the client reads.
+            // another alphabet of base64 than the client reads. Docker fails on paths through files.
             Err(
                 Error::DockerResponseServerError {
-                    status_code: 404, ..
+                    status_code: 404 | 500,
+                    ..
                 }
                 | Error::Base64DecodeError { .. },
             ) => self.look_inside(container, path).await,

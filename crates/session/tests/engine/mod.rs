@@ -1,5 +1,6 @@
 //! A container engine of a test's own: Podman's service with its own storage, on a socket in a
-//! scratch folder, and an image with busybox. Everything ends with it.
+//! scratch folder, and an image with busybox. Everything ends with it. Where `ETUDE_TEST_CONTAINER_ENGINE`
+//! is `docker`, it is Docker's daemon.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,6 +48,9 @@ impl TestEngine {
             .prefix("etude-engine-")
             .tempdir()
             .unwrap();
+        if is_docker() {
+            return Self::docker(folder, &busybox);
+        }
         // Locks in files: those in shared memory are shared by all engines of the machine.
         let settings = "[engine]\nlock_type = \"file\"\nevents_logger = \"none\"\n\
             cgroup_manager = \"cgroupfs\"\nruntime = \"runc\"\n";
@@ -59,19 +63,40 @@ impl TestEngine {
             .stderr(fs::File::create(folder.path().join("service.log")).unwrap())
             .spawn()
             .unwrap();
-        let engine = Self { folder, service };
-        for _ in 0..500 {
-            if UnixStream::connect(&socket).is_ok() {
+        Self { folder, service }.filled(&busybox)
+    }
+
+    fn docker(folder: tempfile::TempDir, busybox: &Path) -> Option<Self> {
+        let named = |name: &str| folder.path().join(name);
+        let service = Command::new("dockerd")
+            .arg("--data-root")
+            .arg(named("root"))
+            .arg("--exec-root")
+            .arg(named("run"))
+            .arg("--pidfile")
+            .arg(named("pid"))
+            .arg("--host")
+            .arg(format!("unix://{}", named("engine.sock").display()))
+            .args(["--storage-driver", "vfs", "--bridge", "none"])
+            .args(["--iptables=false", "--ip-masq=false"])
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(named("service.log")).unwrap())
+            .spawn()
+            .unwrap();
+        Self { folder, service }.filled(busybox)
+    }
+
+    /// With the images, if it can run them.
+    fn filled(self, busybox: &Path) -> Option<Self> {
+        for _ in 0..1000 {
+            if UnixStream::connect(self.folder.path().join("engine.sock")).is_ok() {
                 break;
             }
             thread::sleep(Duration::from_millis(20));
         }
-        engine.import(IMAGE, &busybox, APPLETS);
-        engine.import(BARE, &busybox, "sleep");
-        if !engine.works() {
-            return None;
-        }
-        Some(engine)
+        self.import(IMAGE, busybox, APPLETS);
+        self.import(BARE, busybox, "sleep");
+        self.works().then_some(self)
     }
 
     pub(crate) fn address(&self) -> String {
@@ -99,7 +124,8 @@ impl TestEngine {
     /// Names of all images but the test's own.
     pub(crate) fn images(&self) -> Vec<String> {
         let images = self.list(&["images", "--all", "--format", "{{.Repository}}:{{.Tag}}"]);
-        let own = [IMAGE, BARE];
+        // Docker lists the layers below images without a name.
+        let own = [IMAGE, BARE, "<none>:<none>"];
         images
             .into_iter()
             .filter(|name| !own.contains(&name.as_str()))
@@ -132,7 +158,7 @@ impl TestEngine {
     }
 
     fn list(&self, arguments: &[&str]) -> Vec<String> {
-        let output = podman(self.folder.path()).args(arguments).output().unwrap();
+        let output = client(self.folder.path()).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(str::to_owned).collect()
@@ -153,7 +179,7 @@ impl TestEngine {
         tar.follow_symlinks(false);
         tar.append_dir_all(".", &root).unwrap();
         tar.into_inner().unwrap();
-        let mut import = podman(self.folder.path());
+        let mut import = client(self.folder.path());
         let import = import
             .arg("import")
             .arg(&archive)
@@ -167,7 +193,7 @@ impl TestEngine {
 
     /// Whether containers run at all: not where cgroups cannot be written, for one.
     fn works(&self) -> bool {
-        let mut run = podman(self.folder.path());
+        let mut run = client(self.folder.path());
         run.args([
             "run",
             "--rm",
@@ -180,7 +206,7 @@ impl TestEngine {
         let output = run.output().unwrap();
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr);
-            eprintln!("skipped: podman cannot run containers here: {reason}");
+            eprintln!("skipped: this engine cannot run containers here: {reason}");
         }
         output.status.success()
     }
@@ -188,10 +214,21 @@ impl TestEngine {
 
 impl Drop for TestEngine {
     fn drop(&mut self) {
-        let _ = podman(self.folder.path())
-            .args(["rm", "--all", "--force", "--time", "0"])
-            .output();
-        let _ = self.service.kill();
+        if is_docker() {
+            for container in self.containers() {
+                let mut remove = client(self.folder.path());
+                let _ = remove.args(["rm", "--force", &container]).output();
+            }
+            // Told to end, it ends what it has started, and unmounts.
+            if let Some(pid) = rustix::process::Pid::from_raw(self.service.id() as i32) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+        } else {
+            let _ = client(self.folder.path())
+                .args(["rm", "--all", "--force", "--time", "0"])
+                .output();
+            let _ = self.service.kill();
+        }
         let _ = self.service.wait();
         for (pid, _) in self.all_monitors() {
             if let Some(pid) = rustix::process::Pid::from_raw(pid) {
@@ -199,6 +236,24 @@ impl Drop for TestEngine {
             }
         }
     }
+}
+
+fn is_docker() -> bool {
+    std::env::var_os("ETUDE_TEST_CONTAINER_ENGINE").is_some_and(|name| name == "docker")
+}
+
+/// The engine's own client.
+fn client(folder: &Path) -> Command {
+    if !is_docker() {
+        return podman(folder);
+    }
+    let mut command = Command::new("docker");
+    let socket = folder.join("engine.sock");
+    command
+        .arg("--host")
+        .arg(format!("unix://{}", socket.display()))
+        .stdin(Stdio::null());
+    command
 }
 
 fn podman(folder: &Path) -> Command {
@@ -219,7 +274,12 @@ fn podman(folder: &Path) -> Command {
 
 /// A static busybox, or what is not installed.
 fn missing() -> Result<PathBuf, String> {
-    for program in ["podman", "runc"] {
+    let programs = if is_docker() {
+        ["dockerd", "docker"]
+    } else {
+        ["podman", "runc"]
+    };
+    for program in programs {
         let found = Command::new(program).arg("--version").output();
         if !found.is_ok_and(|output| output.status.success()) {
             return Err(format!("{program} is not installed"));

@@ -40,6 +40,9 @@ pub(super) struct Container {
     /// Whom commands run as.
     pub(super) user: (u64, u64),
     pub(super) groups: Option<Groups>,
+    /// Processes that ended in earlier commands and that nobody has collected: they count against the
+    /// kernel's limit.
+    pub(super) ended: usize,
 }
 
 impl Inner {
@@ -156,6 +159,7 @@ impl Inner {
             name: name.to_owned(),
             user,
             groups,
+            ended: 0,
         }))
     }
 
@@ -177,15 +181,19 @@ impl Inner {
         // Ended orphans that the first process does not collect still count against the limit.
         let many = self.config.processes as usize / 4;
         for _ in 0..KILL_ROUNDS {
-            match self.processes(&container.name).await? {
-                found if found.running <= 1 && found.ended <= many => return Ok(()),
+            match self.processes(container).await? {
+                found if found.running <= 1 && found.ended <= many => {
+                    container.ended = found.ended;
+                    return Ok(());
+                }
                 found if found.running <= 1 => break,
                 // What it says does not count: its shell may be another one by now.
                 _ => drop(self.shell(&container.name, KILL_ALL, &[]).await),
             }
         }
-        let found = self.processes(&container.name).await?;
+        let found = self.processes(container).await?;
         if found.running <= 1 && found.ended <= many {
+            container.ended = found.ended;
             return Ok(());
         }
         // Killed from outside, with all it started.
@@ -198,14 +206,14 @@ impl Inner {
             Some(again) => *container = again,
             None => return Err("the container could not be started anew".to_owned()),
         }
-        match self.processes(&container.name).await?.running {
+        match self.processes(container).await?.running {
             0 | 1 => Ok(()),
             count => Err(format!("{count} processes cannot be ended")),
         }
     }
 
     /// The processes of the container, as the engine sees them.
-    async fn processes(&self, name: &str) -> Result<Processes, String> {
+    async fn processes(&self, container: &Container) -> Result<Processes, String> {
         // Podman reads these from outside; anything that begins with `-` it hands to the
         // container's own `ps`. Docker hands all of it to the machine's.
         let columns = match self.engine.info().podman {
@@ -214,17 +222,21 @@ impl Inner {
         };
         let options = TopOptionsBuilder::new().ps_args(columns).build();
         let client = self.engine.client();
-        let top = client.top_processes(name, Some(options)).await;
+        let top = client.top_processes(&container.name, Some(options)).await;
         let top = top.map_err(|error| error.to_string())?;
         let rows = top.processes.ok_or("the engine lists no processes")?;
         let ended = |row: &&Vec<String>| {
             let state = row.last().map(|state| state.trim_start());
             state.is_some_and(|state| state.starts_with(['Z', 'X']))
         };
-        let ended = rows.iter().filter(ended).count();
+        let listed = rows.iter().filter(ended).count();
+        let running = rows.len() - listed;
+        // Docker lists none that has ended.
+        let counted = container.groups.as_ref().and_then(Groups::tasks);
+        let counted = counted.map_or(0, |tasks| tasks.saturating_sub(running));
         Ok(Processes {
-            running: rows.len() - ended,
-            ended,
+            running,
+            ended: listed.max(counted),
         })
     }
 

@@ -172,7 +172,12 @@ impl Engine {
         });
         let images = images.into_iter().filter_map(|found| {
             let lease = dead_lease(&found.labels, owners)?;
-            let name = found.repo_tags.into_iter().next().unwrap_or(found.id);
+            // Older Dockers give what has no name this one.
+            let mut names = found
+                .repo_tags
+                .into_iter()
+                .filter(|name| name != "<none>:<none>");
+            let name = names.next().unwrap_or(found.id);
             let engine = engine();
             Some((lease, Held::ContainerImage { engine, name }))
         });

@@ -148,8 +148,10 @@ impl DockerSession {
         let config = &self.inner.config;
         let wanted = (
             command.limits.memory.min(config.memory),
-            // The waiting shell and the wrapper's are no processes of the command.
-            (command.limits.processes + 2).min(config.processes),
+            // The waiting shell, the wrapper's and those of earlier commands are no processes of this one.
+            (command.limits.processes + 2)
+                .saturating_add(self.container.ended as u32)
+                .min(config.processes),
         );
         if self.limits != wanted && self.inner.engine.info().updates {
             let limited = self.inner.limit(&self.container, wanted.0, wanted.1).await;

@@ -7,6 +7,8 @@ use std::{fs, path::PathBuf};
 pub(super) struct Groups {
     cpu: PathBuf,
     memory: PathBuf,
+    /// `None` where processes are not counted.
+    tasks: Option<PathBuf>,
     /// One hierarchy (version 2), not one per controller.
     unified: bool,
 }
@@ -22,8 +24,8 @@ impl Groups {
     /// The groups of the process `pid`, if they are those of the container `id`.
     pub(super) fn of(pid: i64, id: &str) -> Option<Self> {
         let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-        let mut lines = table.lines().map(|line| line.splitn(3, ':'));
-        let mut folder_of = |controller: &str| {
+        let folder_of = |controller: &str| {
+            let mut lines = table.lines().map(|line| line.splitn(3, ':'));
             lines.find_map(|mut fields| {
                 let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
                 let listed = controllers.split(',').any(|found| found == controller);
@@ -35,6 +37,7 @@ impl Groups {
             let folder = PathBuf::from(MOUNT).join(folder_of("")?);
             Self {
                 cpu: folder.join("cpu.stat"),
+                tasks: Some(folder.join("pids.current")),
                 memory: folder,
                 unified,
             }
@@ -52,6 +55,12 @@ impl Groups {
                     .join(cpu)
                     .join("cpuacct.usage"),
                 memory: PathBuf::from(MOUNT).join("memory").join(memory),
+                tasks: folder_of("pids").map(|folder| {
+                    PathBuf::from(MOUNT)
+                        .join("pids")
+                        .join(folder)
+                        .join("pids.current")
+                }),
                 unified,
             }
         };
@@ -67,6 +76,12 @@ impl Groups {
         } else {
             Some(text.trim().parse::<u64>().ok()? as f64 / 1e6)
         }
+    }
+
+    /// Threads of all processes, those that ended and that nobody has collected among them.
+    pub(super) fn tasks(&self) -> Option<usize> {
+        let text = fs::read_to_string(self.tasks.as_ref()?).ok()?;
+        text.trim().parse().ok()
     }
 
     /// Bytes that cannot be dropped at will: of processes, without files that were only read.

@@ -88,7 +88,7 @@ impl TestEngine {
 
     /// With the images, if it can run them.
     fn filled(self, busybox: &Path) -> Option<Self> {
-        for _ in 0..1000 {
+        for _ in 0..3000 {
             if UnixStream::connect(self.folder.path().join("engine.sock")).is_ok() {
                 break;
             }
@@ -124,8 +124,7 @@ impl TestEngine {
     /// Names of all images but the test's own.
     pub(crate) fn images(&self) -> Vec<String> {
         let images = self.list(&["images", "--all", "--format", "{{.Repository}}:{{.Tag}}"]);
-        // Docker lists the layers below images without a name.
-        let own = [IMAGE, BARE, "<none>:<none>"];
+        let own = [IMAGE, BARE];
         images
             .into_iter()
             .filter(|name| !own.contains(&name.as_str()))
@@ -215,9 +214,14 @@ impl TestEngine {
 impl Drop for TestEngine {
     fn drop(&mut self) {
         if is_docker() {
-            for container in self.containers() {
+            // It may have been ended by its test.
+            let list = client(self.folder.path())
+                .args(["ps", "--all", "--quiet"])
+                .output();
+            let list = list.map_or_else(|_| Vec::new(), |output| output.stdout);
+            for container in String::from_utf8_lossy(&list).lines() {
                 let mut remove = client(self.folder.path());
-                let _ = remove.args(["rm", "--force", &container]).output();
+                let _ = remove.args(["rm", "--force", container]).output();
             }
             // Told to end, it ends what it has started, and unmounts.
             if let Some(pid) = rustix::process::Pid::from_raw(self.service.id() as i32) {

@@ -248,7 +248,7 @@ pub(crate) struct SampleArgs {
     #[arg(long)]
     pub(crate) chat: bool,
     /// Samples of the prompt
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) samples: u32,
     /// Most tokens of a response
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]

@@ -207,8 +207,17 @@ fn pretty(object: Map<String, Value>) -> String {
     format!("{:#}\n", Value::Object(object))
 }
 
+/// All of a file; pipes and devices may have no end.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    match fs::metadata(path)?.is_file() {
+        true => fs::read(path),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
 fn read_text(path: &Path) -> Result<Option<String>, ChatError> {
-    match fs::read_to_string(path) {
+    let text = read(path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    match text {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ChatError::Read {

@@ -1,9 +1,14 @@
 //! Text that remembers where its parts came from while it passes through a template.
 //!
 //! Three private-use characters carry the memory. Before rendering, [`guard`] puts a [`GUARD`] in
-//! front of everything in untrusted text that would read as a special token, or could become one with
-//! what stands before or after it (and in front of the three characters themselves). While rendering, assistant parts are wrapped in [`BEGIN`] and
-//! [`END`]. After rendering, [`MarkedText::parse`] takes all marks out again.
+//! front of everything in untrusted text that would read as a special token, or whose end could go on to
+//! be one with what stands after it (and in front of the three characters themselves). While rendering,
+//! assistant parts are wrapped in [`BEGIN`] and [`END`]. After rendering, [`MarkedText::parse`] takes all
+//! marks out again.
+//!
+//! Templates compare, cut and sort the texts that they are given, so no other text carries a mark: words
+//! such as `python`, which stand inside special tokens, stay what they are. A template that itself writes
+//! the first part of a special token in front of a text makes the token on purpose.
 
 use std::ops::Range;
 
@@ -25,8 +30,8 @@ pub(crate) struct MarkedText {
     pub(crate) assistant: Vec<Range<usize>>,
 }
 
-/// `text` with a guard before every mark, before every place where one of `specials` begins, where its
-/// end could go on to be one, and at its beginning if that could be the rest of one.
+/// `text` with a guard before every mark, before every place where one of `specials` begins, and where
+/// its end could go on to be one.
 pub(crate) fn guard(text: &str, specials: &[&str]) -> String {
     // Most characters begin no special token.
     let mut first = [false; 256];
@@ -34,9 +39,6 @@ pub(crate) fn guard(text: &str, specials: &[&str]) -> String {
         first[usize::from(byte)] = true;
     }
     let mut guarded = String::with_capacity(text.len());
-    let mut open = specials
-        .iter()
-        .any(|special| may_go_on(special, text.trim_start()));
     for (at, c) in text.char_indices() {
         let rest = &text[at..];
         let suspect = first[usize::from(rest.as_bytes()[0])];
@@ -46,22 +48,12 @@ pub(crate) fn guard(text: &str, specials: &[&str]) -> String {
                 || special.starts_with(rest)
                 || special.starts_with(rest.trim_end())
         };
-        let head = open && !c.is_whitespace();
-        if is_mark(c) || head || (suspect && specials.iter().any(begins)) {
+        if is_mark(c) || (suspect && specials.iter().any(begins)) {
             guarded.push(GUARD);
         }
-        open &= !head;
         guarded.push(c);
     }
     guarded
-}
-
-/// Whether `text` reads as what follows the first characters of `special`, as far as either goes.
-fn may_go_on(special: &str, text: &str) -> bool {
-    let rests = special.char_indices().skip(1).map(|(at, _)| &special[at..]);
-    let mut rests = rests.filter(|rest| !rest.is_empty());
-    !text.is_empty()
-        && rests.any(|rest| text.starts_with(rest) || rest.starts_with(text.trim_end()))
 }
 
 impl MarkedText {
@@ -103,6 +95,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn words_inside_special_tokens_are_words() {
+        let specials = ["<|im_start|>", "<|python_tag|>", "<repo_name>"];
+        for word in ["python", "start", "name", "tag|>", "> a quote", "im"] {
+            assert_eq!(guard(word, &specials), word);
+        }
+        assert_eq!(guard("a <|im", &specials), "a \u{E002}<|im");
+    }
+
     proptest! {
         #[test]
         fn marks_leave_the_text_alone(text in "[<|end>a\u{E000}-\u{E002}]{0,24}") {
@@ -110,14 +111,13 @@ mod tests {
             prop_assert_eq!(&marked.text, &text);
             for (at, c) in text.char_indices() {
                 let guarded = marked.guarded.contains(&at);
-                // The first character may be the rest of a special token.
-                prop_assert!(guarded || !(c == '<' || is_mark(c)));
-                prop_assert!(!guarded || at == 0 || c == '<' || is_mark(c));
+                prop_assert_eq!(guarded, c == '<' || is_mark(c));
             }
             prop_assert!(marked.assistant.is_empty());
         }
 
-        /// Whatever stands before and after: no special token covers a part of the text.
+        /// Whatever other texts stand before and whatever stands after: no special token covers a part of
+        /// the text.
         #[test]
         fn no_special_token_reaches_into_guarded_text(
             before in "[<|endab>/ ]{0,6}",
@@ -126,10 +126,10 @@ mod tests {
             strip: bool,
         ) {
             let specials = ["<|end|>", "<", "</b>", "<|a|>", "ab"];
-            let guarded = guard(&text, &specials);
-            let shown = if strip { guarded.trim() } else { &guarded };
-            let text = if strip { text.trim() } else { &text };
-            let marked = MarkedText::parse(&format!("{before}{shown}{after}"));
+            let [shown_before, shown] = [&before, &text].map(|text| guard(text, &specials));
+            let [before, text, shown_before, shown] =
+                [&before, &text, &shown_before, &shown].map(|text| if strip { text.trim() } else { text });
+            let marked = MarkedText::parse(&format!("{shown_before}{shown}{after}"));
             let inside = before.len()..before.len() + text.len();
             for special in specials {
                 for (at, _) in marked.text.match_indices(special) {

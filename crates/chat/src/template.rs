@@ -14,6 +14,7 @@ use minijinja::{
 };
 use minijinja_contrib::pycompat::unknown_method_callback;
 use record::{FunctionCall, Message, ToolCall};
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use crate::{
@@ -115,7 +116,7 @@ impl Template {
         let mut variables = tokens.to_variables();
         variables.extend(input.variables.clone());
         let context = minijinja::context! {
-            messages => Value::from(Serde(guarded)),
+            messages => Value::from(Serde(guarded.into_iter().map(Shown::of).collect::<Vec<_>>())),
             add_generation_prompt => input.add_generation_prompt,
             tools => listed(&input.tools),
             documents => listed(&input.documents),
@@ -123,6 +124,25 @@ impl Template {
         };
         let rendered = self.environment.get_template(NAME)?.render(context)?;
         Ok(MarkedText::parse(&rendered))
+    }
+}
+
+/// A message as templates see it: some read what was thought under another name, which `transformers`
+/// fills in.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<String>,
+    #[serde(flatten)]
+    message: Message,
+}
+
+impl Shown {
+    fn of(message: Message) -> Self {
+        Self {
+            thinking: message.reasoning_content.clone(),
+            message,
+        }
     }
 }
 

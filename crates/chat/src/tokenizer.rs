@@ -8,7 +8,7 @@ use tokenizers::{
     tokenizer::normalizer::{NormalizedString, Range as Within},
 };
 
-use crate::{ChatError, marked::MarkedText};
+use crate::{ChatError, files::read, marked::MarkedText};
 
 /// A tokenizer in the Hugging Face format.
 ///
@@ -41,7 +41,7 @@ impl Tokenizer {
     /// # Errors
     /// [`ChatError::Read`] or [`ChatError::Malformed`], naming the file.
     pub fn load(path: &Path) -> Result<Self, ChatError> {
-        let bytes = fs::read(path).map_err(|source| ChatError::Read {
+        let bytes = read(path).map_err(|source| ChatError::Read {
             path: path.to_owned(),
             source,
         })?;

@@ -35,6 +35,11 @@ pub enum ModelError {
     #[error("{}: missing, but {} says that it holds tensors", path.display(), index.display())]
     MissingShard { path: PathBuf, index: PathBuf },
     #[error(
+        "{}: tensor `lm_head.weight` is not `model.embed_tokens.weight`, though config.json ties the two; set tie_word_embeddings to false, or take the tensor out",
+        path.display()
+    )]
+    TwoHeads { path: PathBuf },
+    #[error(
         "{}: weights as pickled Python objects, which are programs, are not read; load the model with transformers and write it with save_pretrained",
         path.display()
     )]

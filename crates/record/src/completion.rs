@@ -150,20 +150,20 @@ impl Sampling {
             (
                 "repetition_penalty",
                 self.repetition_penalty,
-                self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0,
-                "give a positive number; 1 is no penalty",
+                (0.01..=100.0).contains(&self.repetition_penalty),
+                "give a number from 0.01 to 100; 1 is no penalty",
             ),
             (
                 "presence_penalty",
                 self.presence_penalty,
-                self.presence_penalty.is_finite(),
-                finite,
+                self.presence_penalty.abs() <= 100.0,
+                "give a number from -100 to 100; 0 is no penalty",
             ),
             (
                 "frequency_penalty",
                 self.frequency_penalty,
-                self.frequency_penalty.is_finite(),
-                finite,
+                self.frequency_penalty.abs() <= 100.0,
+                "give a number from -100 to 100; 0 is no penalty",
             ),
             ("logit_bias", bias.unwrap_or(0.0), bias.is_none(), finite),
         ];

@@ -71,18 +71,19 @@ impl Walk<'_> {
         if phases.iter().any(|phase| phase.starts_with("sft/")) {
             return Ok(());
         }
-        // The shortest that the reviser may see: whatever the critique will be comes on top.
+        // The longest critique comes on top; in tokens of the critic, which are about those of the reviser.
+        let longest = self.recipe.critic.max_tokens;
         let asked_of_reviser = |task: &Task| revision_prompt(&task.public, "");
         let asked_of_critic = |task: &Task| critique_prompt(&task.public);
-        self.check_prompts_of(CRITIC, &chats.critic, sets, asked_of_critic)
+        self.check_prompts_of((CRITIC, 0), &chats.critic, sets, asked_of_critic)
             .asked()?;
-        self.check_prompts_of(REVISER, &chats.reviser, sets, asked_of_reviser)
+        self.check_prompts_of((REVISER, longest), &chats.reviser, sets, asked_of_reviser)
             .asked()
     }
 
     fn check_prompts_of(
         &self,
-        role: &str,
+        (role, on_top): (&str, usize),
         chat: &Chat,
         sets: &TaskSets,
         prompt: impl Fn(&Task) -> Vec<Message>,
@@ -93,10 +94,14 @@ impl Walk<'_> {
         for task in sets.train.iter().chain(&sets.eval) {
             let tokens = rendered(chat, &prompt(task))
                 .with_context(|| format!("task {}: the {role}'s prompt", task.id))?;
+            let critique = match on_top {
+                0 => String::new(),
+                most => format!(" and up to {most} of a critique (critic.max_tokens)"),
+            };
             ensure!(
-                tokens < context,
-                "task {}: the {role}'s prompt takes {tokens} tokens and the context of {role}.model is {context}, \
-                 so there is no room for a response; leave the task out or give the model a longer context",
+                tokens + on_top < context,
+                "task {}: the {role}'s prompt takes {tokens} tokens{critique}, and the context of {role}.model is \
+                 {context}, so there is no room for a response; leave the task out or give the model a longer context",
                 task.id
             );
         }

@@ -73,7 +73,15 @@ CALLS_TWICE = {
 }
 CALLS_IN_TEXT = {"role": "assistant", "content": "", "tool_calls": [call("add", '{"a": 1}')]}
 ANSWERED = {"role": "tool", "content": "{\"temp\": 11.5}", "tool_call_id": "abcdef123", "name": "get_weather"}
-ANSWERED_TOO = {"role": "tool", "content": "42", "tool_call_id": "abcdef124", "name": "add"}
+ANSWERED_TOO = {"role": "tool", "content": "42", "tool_call_id": "abcdef124", "name": "add"}# Words that stand inside special tokens.
+INSIDE = {
+    "type": "function",
+    "function": {
+        "name": "tool",
+        "parameters": {"type": "object", "properties": {"user": {"type": "string"}, "a": {}, "system": {}}},
+    },
+}
+END = {"role": "user", "content": "end"}
 
 CHATS = [
     {"messages": [USER]},
@@ -97,6 +105,7 @@ CHATS = [
     {"messages": [SYSTEM], "tools": [WEATHER]},
     {"messages": [SYSTEM, USER], "documents": [{"title": "one", "text": "a long text\nof two lines that is cut"}, {"title": "two", "text": ""}]},
     {"messages": [USER, SAID], "variables": {"date_string": "1 May 2020", "style": "loud"}},
+    {"messages": [END, THINKS, END], "tools": [INSIDE], "add_generation_prompt": True},
 ]
 
 

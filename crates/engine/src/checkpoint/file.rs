@@ -5,7 +5,7 @@ use std::{fs::File, path::Path};
 use memmap2::Mmap;
 use safetensors::SafeTensors;
 
-use super::{damage, io_error};
+use super::{damage, io_error, regular};
 use crate::ModelError;
 
 /// The bytes of a file of weights.
@@ -16,6 +16,7 @@ pub(super) struct WeightFile<'a> {
 
 impl<'a> WeightFile<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self, ModelError> {
+        regular(path)?;
         let file = File::open(path).map_err(|source| io_error(path, source))?;
         // SAFETY: the map is only read, and as bytes, for which every value is valid. Files of weights
         // are never written in place here (they appear by a rename); another program that cuts one

@@ -41,6 +41,7 @@ pub(crate) fn has_weights(directory: &Path) -> bool {
 }
 
 pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
+    regular(path)?;
     let text = fs::read(path).map_err(|source| io_error(path, source))?;
     serde_json::from_slice(&text).map_err(|source| ModelError::Json {
         path: path.to_owned(),
@@ -54,6 +55,7 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, ModelError> {
 pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, ModelError> {
     let files = weight_files(directory)?;
     each_tensor(&files, layout, check_shape)?;
+    check_tied_head(&files, layout)?;
     let mut buffer = Buffer::zeroed(layout.len);
     each_tensor(&files, layout, |path, name, view, tensor| {
         read_values(path, name, view, &mut buffer[tensor.range.clone()])
@@ -61,10 +63,47 @@ pub(crate) fn read_weights(directory: &Path, layout: &Layout) -> Result<Buffer, 
     Ok(buffer)
 }
 
-/// A tensor that says nothing new: the output projection of a tied model a second time, or rotary
-/// frequencies, which older programs stored beside each layer.
+const HEAD: &str = "lm_head.weight";
+
+/// Of a tied model whose output projection is stored as well: it must be the embedding, or the files say
+/// two things.
+fn check_tied_head(files: &Files, layout: &Layout) -> Result<(), ModelError> {
+    let tied = |tensor: &&Tensor| tensor.range == layout.head;
+    let Some(embedding) = layout
+        .tensors
+        .iter()
+        .find(tied)
+        .filter(|_| layout.is_tied())
+    else {
+        return Ok(());
+    };
+    let read = |wanted: &str| -> Result<Option<(PathBuf, Vec<f32>)>, ModelError> {
+        for path in &files.paths {
+            let file = WeightFile::open(path)?;
+            for (name, view) in sorted(&file.tensors()?) {
+                if name == wanted {
+                    check_shape(path, name, &view, embedding)?;
+                    let mut values = vec![0.0; embedding.range.len()];
+                    read_values(path, name, &view, &mut values)?;
+                    return Ok(Some((path.clone(), values)));
+                }
+            }
+        }
+        Ok(None)
+    };
+    let Some((path, head)) = read(HEAD)? else {
+        return Ok(());
+    };
+    match read(&embedding.name)? {
+        Some((_, values)) if values != head => Err(ModelError::TwoHeads { path }),
+        _ => Ok(()),
+    }
+}
+
+/// A tensor that says nothing new: the output projection of a tied model a second time (see
+/// [`check_tied_head`]), or rotary frequencies, which older programs stored beside each layer.
 fn is_spare(name: &str, layout: &Layout) -> bool {
-    (name == "lm_head.weight" && layout.is_tied()) || name.ends_with(".rotary_emb.inv_freq")
+    (name == HEAD && layout.is_tied()) || name.ends_with(".rotary_emb.inv_freq")
 }
 
 /// Hands every tensor of the layout to `take`, with the file that holds it.
@@ -297,6 +336,15 @@ fn read_values(
             index,
             value: values[index],
         }),
+    }
+}
+
+/// Pipes and devices may have no end, and folders say little when they are read.
+fn regular(path: &Path) -> Result<(), ModelError> {
+    let found = fs::metadata(path).map_err(|source| io_error(path, source))?;
+    match found.is_file() {
+        true => Ok(()),
+        false => Err(io_error(path, io::Error::other("it is no regular file"))),
     }
 }
 

@@ -7,7 +7,9 @@ use std::{
 
 use safetensors::tensor::TensorView;
 
-use super::{Files, WeightFile, check_shape, is_spare, read_values, sorted, weight_files};
+use super::{
+    Files, WeightFile, check_shape, check_tied_head, is_spare, read_values, sorted, weight_files,
+};
 use crate::{
     LoraConfig, Model, ModelConfig, ModelError,
     layout::{Layout, Tensor},
@@ -105,6 +107,9 @@ impl Survey {
             if all_read && !found.contains(&tensor.name) {
                 self.problems.push(files.missing(&tensor.name));
             }
+        }
+        if let Some(layout) = layout.filter(|_| self.problems.is_empty()) {
+            self.problems.extend(check_tied_head(files, &layout).err());
         }
     }
 

@@ -86,6 +86,27 @@ pub(super) const WEIGHTS: &[Case] = &[
         &[FILE, UP, "I32"],
     ),
     (
+        "a tied model with an output projection of its own",
+        |at| {
+            let mut embedding = (0, 0);
+            header(at, |header| {
+                let tensor = header["model.embed_tokens.weight"].clone();
+                let offset = |end: usize| tensor["data_offsets"][end].as_u64().unwrap();
+                embedding = (offset(0) as usize, offset(1) as usize);
+                let ends = header.as_object().unwrap().values();
+                let ends = ends.filter_map(|tensor| tensor["data_offsets"][1].as_u64());
+                let end = ends.max().unwrap();
+                header["lm_head.weight"] = tensor.clone();
+                let size = offset(1) - offset(0);
+                header["lm_head.weight"]["data_offsets"] = json!([end, end + size]);
+            });
+            edit(at, |bytes| {
+                bytes.extend(std::iter::repeat_n(0, embedding.1 - embedding.0))
+            });
+        },
+        &[FILE, "`lm_head.weight`", "tie_word_embeddings"],
+    ),
+    (
         "a tensor under another name",
         |at| {
             header(at, |header| {

@@ -143,7 +143,7 @@ fn logprobs_as_sampled_stand_beside_the_raw_ones() {
 fn penalties_keep_tokens_from_coming_again() {
     let sampler = sampler(SamplerOptions::default());
     let never_again = Sampling {
-        presence_penalty: 1e6,
+        presence_penalty: 100.0,
         ..Sampling::at(1.0, VOCABULARY as usize)
     };
     let mut tokens = sample(&sampler, never_again, SampleExtras::default()).response;

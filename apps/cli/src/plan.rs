@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use critique::tiny::{CriticMix, ReviserMix};
 use engine::{Adapter, Engine, Initializer, LearnerOptions, Model, ModelConfig};
 use learn::{EngineTrainer, Loss, Trainer};
 use recipe::Resolved;
@@ -104,7 +105,7 @@ impl Plan {
             });
         }
         for (index, stage) in recipe.sft.critic.iter().enumerate() {
-            let rows = critic_rows(recipe, &chats.critic, stage, index as u64, TRIAL_ROWS)?;
+            let rows = critic_rows(recipe, &chats.critic, &stage.mix, index as u64, TRIAL_ROWS)?;
             let role = (&recipe.critic, index);
             let speed = training_speed(&engine, recipe, role, &chats.critic, &rows)?;
             speeds.push(speed);
@@ -118,7 +119,7 @@ impl Plan {
             ));
         }
         for (index, stage) in recipe.sft.reviser.iter().enumerate() {
-            let rows = reviser_rows(recipe, &chats.reviser, stage, index as u64, TRIAL_ROWS)?;
+            let rows = reviser_rows(recipe, &chats.reviser, &stage.mix, index as u64, TRIAL_ROWS)?;
             let role = (&recipe.reviser, index);
             let speed = training_speed(&engine, recipe, role, &chats.reviser, &rows)?;
             let phase = format!("sft/reviser/{}", index + 1);
@@ -130,13 +131,18 @@ impl Plan {
                 speed,
             ));
         }
-        let critic_row = length(&recipe.sft.critic.first().map_or(Ok(Vec::new()), |stage| {
-            critic_rows(recipe, &chats.critic, stage, 0, TRIAL_ROWS)
-        })?);
-        let reviser_row = length(&recipe.sft.reviser.first().map_or(Ok(Vec::new()), |stage| {
-            reviser_rows(recipe, &chats.reviser, stage, 0, TRIAL_ROWS)
-        })?);
-        let speed = speeds.first().copied().unwrap_or(20_000.0);
+        // As they are supervised, or might be.
+        let mix = recipe.sft.critic.first();
+        let mix = mix.map_or_else(CriticMix::default, |stage| stage.mix.clone());
+        let rows = critic_rows(recipe, &chats.critic, &mix, 0, TRIAL_ROWS)?;
+        let critic_row = length(&rows);
+        let speed = match speeds.first() {
+            Some(speed) => *speed,
+            None => training_speed(&engine, recipe, (&recipe.critic, 0), &chats.critic, &rows)?,
+        };
+        let mix = recipe.sft.reviser.first();
+        let mix = mix.map_or_else(ReviserMix::default, |stage| stage.mix.clone());
+        let reviser_row = length(&reviser_rows(recipe, &chats.reviser, &mix, 0, TRIAL_ROWS)?);
         phases.push(reinforce_phase(recipe, critic_row, reviser_row, speed));
         phases.push(evaluation_phase(recipe, critic_row, reviser_row));
         let tier = sandbox::probe(&crate::machine::sandbox_config(1))

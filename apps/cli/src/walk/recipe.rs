@@ -40,10 +40,12 @@ pub(crate) struct Recipe {
     pub(crate) tokenizer: Option<Tokenizer>,
     pub(crate) critic: Role,
     pub(crate) reviser: Role,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) sft: Sft,
     #[serde(default)]
     pub(crate) reward: RewardConfig,
     pub(crate) rl: ReinforceConfig,
+    #[serde(default)]
     pub(crate) eval: Eval,
     #[serde(default)]
     pub(crate) sandbox: Sandbox,
@@ -152,17 +154,27 @@ pub(crate) struct Role {
     pub(crate) lora: Option<Lora>,
 }
 
-/// Supervised stages, each from the end of the one before.
+/// Supervised stages, each from the end of the one before; none for roles that bring what they need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Sft {
     pub(crate) critic: Vec<Stage<CriticMix>>,
     pub(crate) reviser: Vec<Stage<ReviserMix>>,
     /// Steps between checkpoints: what a killed run does again at most.
-    #[serde(default = "save_every")]
     pub(crate) save_every: u64,
-    /// Distinct drafts that the rows are made from.
+    /// Distinct drafts that the rows, and a tokenizer, are made from.
     pub(crate) drafts: usize,
+}
+
+impl Default for Sft {
+    fn default() -> Self {
+        Self {
+            critic: Vec::new(),
+            reviser: Vec::new(),
+            save_every: 200,
+            drafts: 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,6 +195,15 @@ pub(crate) struct Eval {
     /// Evaluate the reviser on fixed critiques (empty, malformed, … and the right one).
     #[serde(default = "yes")]
     pub(crate) gates: bool,
+}
+
+impl Default for Eval {
+    fn default() -> Self {
+        Self {
+            samples: 1,
+            gates: true,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -287,7 +308,11 @@ impl Recipe {
             "tasks.share_right is {}; a share lies between 0 and 1",
             self.tasks.share_right
         );
-        ensure!(self.sft.drafts >= 1, "sft.drafts must be at least 1");
+        let supervised = !self.sft.critic.is_empty() || !self.sft.reviser.is_empty();
+        ensure!(
+            self.sft.drafts >= 1 || !(supervised || self.tokenizer.is_some()),
+            "sft.drafts must be at least 1: supervised stages and a tokenizer are made from drafts"
+        );
         let advantage = self.rl.algorithm.advantage;
         let least = if advantage.is_by_token() { 1 } else { 2 };
         ensure!(
@@ -579,7 +604,4 @@ fn yes() -> bool {
 }
 fn share_right() -> f64 {
     0.3
-}
-fn save_every() -> u64 {
-    200
 }

@@ -36,7 +36,7 @@ impl Walk<'_> {
             &self.recipe.critic,
             seed,
             &self.recipe.sft.critic,
-            |stage, index| critic_rows(self.recipe, chat, stage, index, stage.rows),
+            |stage, index| critic_rows(self.recipe, chat, &stage.mix, index, stage.rows),
         )
     }
 
@@ -51,7 +51,7 @@ impl Walk<'_> {
             &self.recipe.reviser,
             seed,
             &self.recipe.sft.reviser,
-            |stage, index| reviser_rows(self.recipe, chat, stage, index, stage.rows),
+            |stage, index| reviser_rows(self.recipe, chat, &stage.mix, index, stage.rows),
         )
     }
 
@@ -155,34 +155,34 @@ impl Walk<'_> {
     }
 }
 
-/// The first `n` rows of a critic's stage.
+/// The first `n` rows of a critic's stage with this mix.
 pub(crate) fn critic_rows(
     recipe: &Recipe,
     chat: &Chat,
-    stage: &Stage<CriticMix>,
+    mix: &CriticMix,
     index: u64,
     n: usize,
 ) -> Outcome<Vec<Datum>> {
     let drafts = drafts(recipe, index);
     let seed = Seed(recipe.seed).stream("critic-rows", index);
-    let rows = CriticRows::new(&drafts, &stage.mix, seed).asked()?;
+    let rows = CriticRows::new(&drafts, mix, seed).asked()?;
     rendered(
         chat,
         (0..n as u64).map(|index| critic_lesson(rows.row(index))),
     )
 }
 
-/// The first `n` rows of a reviser's stage.
+/// The first `n` rows of a reviser's stage with this mix.
 pub(crate) fn reviser_rows(
     recipe: &Recipe,
     chat: &Chat,
-    stage: &Stage<ReviserMix>,
+    mix: &ReviserMix,
     index: u64,
     n: usize,
 ) -> Outcome<Vec<Datum>> {
     let drafts = drafts(recipe, index);
     let seed = Seed(recipe.seed).stream("reviser-rows", index);
-    let rows = ReviserRows::new(&drafts, &stage.mix, seed).asked()?;
+    let rows = ReviserRows::new(&drafts, mix, seed).asked()?;
     rendered(
         chat,
         (0..n as u64).map(|index| reviser_lesson(rows.row(index))),
@@ -197,10 +197,16 @@ fn rendered(
     examples_to_rows(chat, examples).failed()
 }
 
-/// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus.
+/// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus. Where nothing
+/// is supervised, some for a plan to measure.
 fn drafts(recipe: &Recipe, stage: u64) -> Vec<Draft> {
+    const SUPPOSED: usize = 64;
     let seed = Seed(recipe.seed).stream("sft-drafts", stage);
-    (0..recipe.sft.drafts as u64)
+    let n = match recipe.sft.drafts {
+        0 => SUPPOSED,
+        n => n,
+    };
+    (0..n as u64)
         .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
         .collect()
 }

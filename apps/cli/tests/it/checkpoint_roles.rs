@@ -143,3 +143,41 @@ fn a_run_from_checkpoints_keeps_their_make_and_needs_them_no_more_once_it_trains
         );
     }
 }
+
+/// Roles that bring what they need are not supervised; a recipe does not have to speak of it.
+#[test]
+fn a_recipe_without_supervision_says_nothing_of_it() {
+    let directory = TempDir::new().unwrap();
+    checkpoints(&directory.path().join("models"));
+    let recipe = directory.path().join("recipe.toml");
+    let text = "study = \"critique\"\nname = \"brought\"\n\
+        [tasks]\ntrain = 8\neval = 4\n\
+        [critic]\ntemperature = 1.0\nmax_tokens = 24\nmodel = \"hf:models/critic\"\n\
+        [reviser]\ntemperature = 0.0\nmax_tokens = 24\nmodel = \"hf:models/reviser\"\n\
+        [rl]\nsteps = 1\ntasks_per_step = 2\ngroup_size = 2\noptimizer = { lr = 1e-3 }\n";
+    fs::write(&recipe, text).unwrap();
+    let planned = etude(directory.path(), ["plan".as_ref(), recipe.as_os_str()])
+        .arg("--json")
+        .output()
+        .unwrap();
+    assert_success(&planned);
+    let planned: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    for phase in planned["phases"].as_array().unwrap() {
+        let counted = phase["tokens"].as_f64().unwrap() > 0.0;
+        assert_eq!(counted, phase["phase"] != "tasks", "{planned}");
+    }
+    let run = directory.path().join("run");
+    let trained = etude(directory.path(), ["train".as_ref(), recipe.as_os_str()])
+        .args(["--run".as_ref(), run.as_os_str()])
+        .output()
+        .unwrap();
+    assert_success(&trained);
+    assert!(run.join("checkpoints/critic-rl/model.safetensors").exists());
+
+    let supervised = etude(directory.path(), ["plan".as_ref(), recipe.as_os_str()])
+        .args(["--set", "tokenizer.vocabulary=300"])
+        .output()
+        .unwrap();
+    assert_eq!(supervised.status.code(), Some(2));
+    assert!(crate::etude::stderr(&supervised).contains("sft.drafts"));
+}

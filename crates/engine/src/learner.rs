@@ -82,8 +82,8 @@ pub struct LearnerOptions {
     pub lanes: usize,
     /// Of the dropout of adapters; nothing else is random.
     pub seed: Seed,
-    /// Keep the input of each layer alone and compute the rest again in the backward pass: a third more
-    /// time, and the same bytes. With L layers activations take up about 1/L of the memory.
+    /// Keep the input of each layer alone and compute the rest again in the backward pass: more time, less
+    /// memory, and the same bytes.
     pub gradient_checkpointing: bool,
 }
 

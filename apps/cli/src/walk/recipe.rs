@@ -59,7 +59,7 @@ pub(crate) struct Recipe {
 pub(crate) struct Training {
     /// Tokens that one thread runs forward and backward together. Changes results by rounding.
     pub(crate) micro_batch_tokens: usize,
-    /// Keep the inputs of layers alone and compute the rest again: a third more time, and the same
+    /// Keep the inputs of layers alone and compute the rest again: more time, less memory, and the same
     /// results.
     pub(crate) gradient_checkpointing: bool,
 }

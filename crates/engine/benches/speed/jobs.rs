@@ -16,6 +16,9 @@ use crate::{
     shapes::{Job, PROMPT, RESPONSE, ROW_TOKENS, Task},
 };
 
+/// The candidate that trains with gradient checkpointing.
+pub(crate) const CHECKPOINTED: &str = "etude-recomp";
+
 /// Repeats a job; gives tokens and seconds.
 pub(crate) fn repeat(candidate: &str, job: &Job, threads: usize) -> Repeat {
     let engine = Engine::new(threads).unwrap();
@@ -32,7 +35,11 @@ pub(crate) fn repeat(candidate: &str, job: &Job, threads: usize) -> Repeat {
     let rows = tokens(job.size.rows(), ROW_TOKENS, vocab);
     match job.task {
         Task::Train => {
-            let mut learner = Learner::new(&engine, model, LearnerOptions::default());
+            let options = LearnerOptions {
+                gradient_checkpointing: candidate == CHECKPOINTED,
+                ..LearnerOptions::default()
+            };
+            let mut learner = Learner::new(&engine, model, options);
             Box::new(move || {
                 timed(|| {
                     let mask = mask();

@@ -179,6 +179,9 @@ fn compare_job(job: &Job, options: &Options) {
         _ => "gemm",
     };
     let mut names = vec![limit, "etude", "etude-bf16"];
+    if job.task == Task::Train {
+        names.push(jobs::CHECKPOINTED);
+    }
     if options.peer.is_some() {
         names.extend(["torch", "torch-bf16"]);
     }

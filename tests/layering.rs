@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["sandbox", "engine"],
     &["session", "policy", "learn"],
     &["judge", "rollout"],
-    &["critique"],
+    &["critique", "recall"],
     &["train", "eval", "report", "server"],
     &["etude"],
 ];

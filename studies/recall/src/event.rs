@@ -1,0 +1,96 @@
+//! What happened in an episode, turn by turn: what step rewards, metrics and reports are made from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Fact, FactId, OpRecord},
+    task::TurnRole,
+};
+
+/// One thing that an episode did: a rule that wrote to the memory, or a call of a policy.
+/// History turns without a call have events too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    pub turn_id: u32,
+    pub turn_role: TurnRole,
+    /// `rule`, or the role that was asked.
+    pub agent_role: String,
+    /// The call: its index in the episode's calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<u32>,
+    /// What was read: the session, or the question.
+    pub observation: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// What the policy said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_ops: Vec<OpRecord>,
+    /// What was retrieved for it, best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retrieved: Vec<Retrieved>,
+    /// Tokens of every block of its prompt.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub budget: BTreeMap<String, u32>,
+    /// Tokens of what was read.
+    pub observation_tokens: u32,
+    /// Of the whole memory, after the event.
+    pub memory_tokens: u32,
+    /// Live facts after the event.
+    pub memory_items: u32,
+    /// Of a target turn: how its answer was graded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
+    /// By name; unscored ones are absent, which is not 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub step_rewards: BTreeMap<String, f64>,
+    /// Their weighted sum; absent when none of them scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_reward: Option<f64>,
+}
+
+/// An item that retrieval found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retrieved {
+    pub item_id: FactId,
+    pub score: f64,
+    /// Whether it fitted into the prompt.
+    pub shown: bool,
+}
+
+/// How an answer was graded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grade {
+    pub question_type: String,
+    /// What was read out of the response.
+    pub answer: String,
+    /// Of the gold answers, the one that it came closest to; empty where the right answer is to abstain.
+    pub gold: String,
+    /// Whether the right answer is to abstain.
+    pub abstain: bool,
+    /// Whether the answer abstains.
+    pub abstained: bool,
+    pub exact_match: f64,
+    pub f1: f64,
+}
+
+/// What an episode's `notes` hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notes {
+    pub data_source: String,
+    /// In the order in which they happened.
+    pub events: Vec<Event>,
+    /// Every fact that was ever written, dead ones too, by id.
+    pub facts: Vec<Fact>,
+    pub core: String,
+    pub summary: String,
+    /// Prompts that had to be cut because blocks did not fit their budgets.
+    pub truncated: u32,
+}

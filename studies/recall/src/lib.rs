@@ -1,0 +1,15 @@
+//! The recall study: long dialogues are read turn by turn into a memory, and questions are answered from
+//! it (spec of the recall study).
+//!
+//! History turns write long-term facts and a short-term summary; target turns build a prompt from the
+//! retrieved facts, the summary and the window of recent turns, and answer. Answers are graded, and
+//! whichever roles the recipe trains learn from it.
+
+mod dialogue;
+mod event;
+pub mod memory;
+mod task;
+
+pub use dialogue::{Dialogue, Question, Session, Utterance};
+pub use event::{Event, Grade, Notes, Retrieved};
+pub use task::{ActionType, Facts, Granularity, Public, QuestionFacts, Task, TurnRole, TurnSpec};

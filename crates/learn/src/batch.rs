@@ -97,10 +97,13 @@ pub fn rewards_of_groups(
             if paid.is_none() {
                 continue;
             }
-            for (index, call) in calls().enumerate() {
+            for (index, call) in episode.calls.iter().enumerate() {
+                if call.role != role {
+                    continue;
+                }
                 check_call(episode, index, call)?;
                 if !call.completion.response.is_empty() {
-                    batch.data.push(datum(episode.id, call));
+                    batch.data.push(datum(episode.id, index, call));
                     let group = rewards.groups.len();
                     rewards.origins.push(Origin { group, member });
                 }
@@ -188,11 +191,12 @@ fn check_call(episode: &Episode, index: usize, call: &Call) -> Result<(), BatchE
     Ok(())
 }
 
-fn datum(episode: EpisodeId, call: &Call) -> Datum {
+fn datum(episode: EpisodeId, step: usize, call: &Call) -> Datum {
     let completion = &call.completion;
     let mut datum = Datum::supervised(&completion.prompt, &completion.response);
     let start = completion.prompt.len();
     datum.episode = Some(episode);
+    datum.step = Some(step as u32);
     datum.logprobs[start..].copy_from_slice(&completion.logprobs);
     datum
 }

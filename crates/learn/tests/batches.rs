@@ -20,10 +20,7 @@ fn call(role: &str, prompt: &[u32], response: &[u32]) -> Call {
         sampling: Sampling::at(1.0, 8),
         weights: WeightVersion(0),
     };
-    Call {
-        role: role.to_owned(),
-        completion,
-    }
+    Call::new(role, completion)
 }
 
 fn graded(total: f64) -> Outcome {

@@ -134,10 +134,7 @@ fn episode(step: u64, group: u32, member: u32, completion: Completion) -> Episod
             member,
         },
         task: TaskId(format!("task-{group}")),
-        calls: vec![Call {
-            role: "policy".to_owned(),
-            completion,
-        }],
+        calls: vec![Call::new("policy", completion)],
         outcome: Outcome::Graded { reward },
         retries: 0,
         notes: serde_json::Value::Null,

@@ -282,9 +282,9 @@ fn filled(case: &ByToken, advantage: Advantage) -> Rows {
                         member,
                     },
                     task: task.clone(),
-                    calls: vec![Call {
-                        role: "critic".to_owned(),
-                        completion: Completion {
+                    calls: vec![Call::new(
+                        "critic",
+                        Completion {
                             prompt: vec![1],
                             response: vec![2; logprobs.len()],
                             logprobs,
@@ -295,7 +295,7 @@ fn filled(case: &ByToken, advantage: Advantage) -> Rows {
                             sampling: Sampling::at(1.0, 8),
                             weights: WeightVersion(0),
                         },
-                    }],
+                    )],
                     outcome: Outcome::Graded {
                         reward: Reward::of("pass", total),
                     },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EpisodeId, TokenId};
+use crate::{EpisodeId, StepKey, TokenId};
 
 /// One training row: a token sequence and what each of its tokens is worth.
 ///
@@ -12,6 +12,9 @@ use crate::{EpisodeId, TokenId};
 pub struct Datum {
     /// The episode it came from; `None` for supervised rows.
     pub episode: Option<EpisodeId>,
+    /// Index of its call in the episode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
     pub tokens: Vec<TokenId>,
     /// True for tokens that the policy sampled (or, supervised, that it should learn to say):
     /// known from where the token came from, never from its id. `mask[0]` is always false.
@@ -37,12 +40,21 @@ impl Datum {
         mask.resize(n, true);
         Self {
             episode: None,
+            step: None,
             tokens: [prompt, response].concat(),
             mask,
             logprobs: vec![0.0; n],
             ref_logprobs: vec![0.0; n],
             advantages: vec![0.0; n],
         }
+    }
+
+    /// The call that the row was made from.
+    pub fn key(&self) -> Option<StepKey> {
+        Some(StepKey {
+            episode: self.episode?,
+            step: self.step?,
+        })
     }
 
     /// Tokens that carry loss.

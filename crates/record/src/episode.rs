@@ -22,12 +22,28 @@ pub struct EpisodeId {
     pub member: u32,
 }
 
-/// One policy request inside an episode.
+/// Names a call for ever, wherever its row goes: data that belongs to calls is kept by this and never by
+/// the place of a row, because batches are reordered, repeated, split and joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StepKey {
+    pub episode: EpisodeId,
+    /// Index in [`Episode::calls`].
+    pub step: u32,
+}
+
+/// One policy request inside an episode: a step of its trajectory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// The study's name for who was asked: `critic`, `reviser`, …
     pub role: String,
     pub completion: Completion,
+    /// The turn of the study's dialogue that the call was made in, where the study has turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// What the study paid for this call alone, beside the episode's reward; finite. `None` is unscored,
+    /// which is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_reward: Option<f64>,
 }
 
 /// One play of one task, as it is journalled and trained on.
@@ -59,6 +75,32 @@ impl Episode {
     pub fn calls_of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Call> {
         self.calls.iter().filter(move |call| call.role == role)
     }
+
+    /// The key of the call at `step`, an index in [`Episode::calls`].
+    pub fn step_key(&self, step: usize) -> StepKey {
+        StepKey {
+            episode: self.id,
+            step: step as u32,
+        }
+    }
+}
+
+impl Call {
+    /// A call outside any turn, unscored.
+    pub fn new(role: &str, completion: Completion) -> Self {
+        Self {
+            role: role.to_owned(),
+            completion,
+            turn: None,
+            step_reward: None,
+        }
+    }
+}
+
+impl fmt::Display for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.episode, self.step)
+    }
 }
 
 impl fmt::Display for TaskId {
@@ -70,5 +112,29 @@ impl fmt::Display for TaskId {
 impl fmt::Display for EpisodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.step, self.group, self.member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As journals have had calls since before there were turns.
+    const OLD: &str = r#"{"role":"critic","completion":{"prompt":[1],"response":[2],"logprobs":[-0.5],"stop":"stop","sampling":{"temperature":1.0,"top_p":1.0,"max_tokens":4,"stop":[]},"weights":0}}"#;
+
+    #[test]
+    fn calls_without_turns_keep_their_bytes() {
+        let call: Call = serde_json::from_str(OLD).unwrap();
+        assert_eq!((call.turn, call.step_reward), (None, None));
+        assert_eq!(serde_json::to_string(&call).unwrap(), OLD);
+    }
+
+    #[test]
+    fn unscored_is_not_zero() {
+        let mut call: Call = serde_json::from_str(OLD).unwrap();
+        (call.turn, call.step_reward) = (Some(0), Some(0.0));
+        let text = serde_json::to_string(&call).unwrap();
+        assert!(text.ends_with(r#","turn":0,"step_reward":0.0}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Call>(&text).unwrap(), call);
     }
 }

@@ -14,7 +14,7 @@ mod seed;
 
 pub use completion::{BadSampling, Completion, Sampling, StopReason, TokenId, WeightVersion};
 pub use datum::{Batch, Datum};
-pub use episode::{Call, Episode, EpisodeId, Group, TaskId};
+pub use episode::{Call, Episode, EpisodeId, Group, StepKey, TaskId};
 pub use estimate::Estimate;
 pub use message::{FunctionCall, Message, Speaker, ToolCall, ToolKind};
 pub use outcome::{Fault, FaultKind, Outcome, Reward};

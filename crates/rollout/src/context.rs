@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chat::Chat;
 use policy::{PolicyError, Request};
 use record::{Call, Fault, Message, Seed, StopReason, TaskId};
 
@@ -13,6 +14,7 @@ pub struct Cx {
     seed: Seed,
     task: TaskId,
     calls: Vec<Call>,
+    turn: Option<u32>,
 }
 
 /// A policy's answer as the study reads it; the tokens are already recorded.
@@ -30,7 +32,51 @@ impl Cx {
             seed,
             task,
             calls: Vec::new(),
+            turn: None,
         }
+    }
+
+    /// Says which turn of the study's dialogue the calls from here on are made in: step advantages compare
+    /// calls of the same turn.
+    pub fn at_turn(&mut self, turn: u32) {
+        self.turn = Some(turn);
+    }
+
+    /// The step that the next [`Self::ask`] will be.
+    pub fn next_step(&self) -> u32 {
+        self.calls.len() as u32
+    }
+
+    /// Pays `reward` for the call at `step`, beside what the episode will be paid. Steps that are never paid
+    /// stay unscored, which is not 0; the last word on a step holds.
+    ///
+    /// # Errors
+    /// A step that has not been made or a reward that is not finite is a grader fault.
+    pub fn reward_step(&mut self, step: u32, reward: f64) -> Result<(), Fault> {
+        let steps = self.calls.len();
+        let call = self.calls.get_mut(step as usize).ok_or_else(|| {
+            Fault::grader(format!(
+                "task {}: step {step} is rewarded, but {steps} were made",
+                self.task
+            ))
+        })?;
+        if !reward.is_finite() {
+            return Err(Fault::grader(format!(
+                "task {}: the reward of step {step} is {reward}",
+                self.task
+            )));
+        }
+        call.step_reward = Some(reward);
+        Ok(())
+    }
+
+    /// The tokens of the policy bound to `role`, for budgets that are counted in them.
+    ///
+    /// # Errors
+    /// A role that nothing is bound to is a grader fault.
+    pub fn chat(&self, role: &str) -> Result<&Chat, Fault> {
+        let binding = self.roles.get(role).ok_or_else(|| unbound(role))?;
+        Ok(binding.policy.chat())
     }
 
     /// Asks the policy bound to `role` to answer `messages`, and records prompt, response and
@@ -40,11 +86,7 @@ impl Cx {
     /// A role that nothing is bound to, or a chat that does not fit the policy's context, is a
     /// grader fault: the task or the recipe is wrong. Everything else is an infrastructure fault.
     pub async fn ask(&mut self, role: &str, messages: &[Message]) -> Result<Answer, Fault> {
-        let binding = self
-            .roles
-            .get(role)
-            .cloned()
-            .ok_or_else(|| Fault::grader(format!("no policy is bound to the role `{role}`")))?;
+        let binding = self.roles.get(role).cloned().ok_or_else(|| unbound(role))?;
         let chat = binding.policy.chat();
         let unreadable = |doing: &str, error: &dyn std::fmt::Display| {
             Fault::grader(format!(
@@ -86,6 +128,8 @@ impl Cx {
         self.calls.push(Call {
             role: role.to_owned(),
             completion,
+            turn: self.turn,
+            step_reward: None,
         });
         Ok(answer)
     }
@@ -98,4 +142,8 @@ impl Cx {
     pub(crate) fn into_calls(self) -> Vec<Call> {
         self.calls
     }
+}
+
+fn unbound(role: &str) -> Fault {
+    Fault::grader(format!("no policy is bound to the role `{role}`"))
 }

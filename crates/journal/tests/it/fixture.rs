@@ -70,9 +70,9 @@ pub(crate) fn episode(task: &TaskId, step: u64, group: u32, member: u32) -> Epis
             member,
         },
         task: task.clone(),
-        calls: vec![Call {
-            role: "critic".to_owned(),
-            completion: Completion {
+        calls: vec![Call::new(
+            "critic",
+            Completion {
                 prompt: vec![1, 2, 3],
                 response,
                 logprobs,
@@ -83,7 +83,7 @@ pub(crate) fn episode(task: &TaskId, step: u64, group: u32, member: u32) -> Epis
                 sampling: Sampling::at(1.0, 20),
                 weights: WeightVersion(step),
             },
-        }],
+        )],
         outcome: if member == 2 {
             Outcome::InfraFault {
                 message: "the sandbox went away".to_owned(),

@@ -169,10 +169,7 @@ fn groups(engine: &Engine, model: &Model, chat: &Chat, step: &Step) -> Vec<Group
                     member: member as u32,
                 },
                 task: task.clone(),
-                calls: vec![Call {
-                    role: WRITER.to_owned(),
-                    completion: completion(engine, model, row),
-                }],
+                calls: vec![Call::new(WRITER, completion(engine, model, row))],
                 outcome: Outcome::Graded {
                     reward: Reward::of("spaces", study::reward(&text)),
                 },

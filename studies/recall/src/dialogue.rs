@@ -82,6 +82,16 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
+impl Utterance {
+    /// What was said, behind its speaker.
+    pub fn line(&self) -> String {
+        match &self.speaker {
+            Some(speaker) => format!("{speaker}: {}", self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
 impl Question {
     /// A question whose answers are `answers`; none of them means that the right answer is to abstain.
     pub fn new(question_id: &str, text: &str, question_type: &str, answers: Vec<String>) -> Self {

@@ -175,14 +175,8 @@ impl Task {
 impl TurnSpec {
     /// What was said, one line an utterance, each behind its speaker.
     pub fn observation(&self) -> String {
-        let lines = self
-            .utterances
-            .iter()
-            .map(|utterance| match &utterance.speaker {
-                Some(speaker) => format!("{speaker}: {}", utterance.text),
-                None => utterance.text.clone(),
-            });
-        lines.collect::<Vec<_>>().join("\n")
+        let lines: Vec<String> = self.utterances.iter().map(Utterance::line).collect();
+        lines.join("\n")
     }
 
     pub fn expected_action(&self) -> ActionType {

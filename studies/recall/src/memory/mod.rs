@@ -5,4 +5,4 @@ mod fact;
 mod op;
 
 pub use fact::{BadFactId, Fact, FactId, FactKind, Write};
-pub use op::{MemoryOp, OpKind, OpRecord, OpStatus, Store};
+pub use op::{Compressed, MemoryOp, OpKind, OpRecord, OpStatus, Store};

@@ -20,18 +20,19 @@ pub enum MemoryOp {
     Update {
         id: FactId,
         text: String,
+        /// The store that its writer takes the fact to lie in; it fails where that is another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<FactKind>,
     },
     Delete {
         id: FactId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<FactKind>,
     },
     /// Replaces the core paragraph; an empty text clears it.
-    SetCore {
-        text: String,
-    },
+    SetCore { text: String },
     /// Replaces the short-term summary.
-    SetSummary {
-        text: String,
-    },
+    SetSummary { text: String },
     /// Nothing is worth a change.
     Noop,
 }
@@ -44,9 +45,12 @@ pub struct OpRecord {
     pub op_id: u32,
     pub kind: OpKind,
     pub store: Store,
-    /// The fact that was written or named, where there is one.
+    /// The fact that was written or named, where there is one; of a duplicate, the one that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<FactId>,
+    /// The fact that `item_id` took the place of, under `append_supersede`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<FactId>,
     /// `content_hash` of the item before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_hash: Option<String>,
@@ -63,11 +67,24 @@ pub struct OpRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<u32>,
     pub status: OpStatus,
-    /// Why it failed, for its writer.
+    /// Why it failed or was skipped, or what was cut, for its writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// By which the memory grew, in tokens; negative where it shrank.
+    /// By which its store grew, in tokens; negative where it shrank.
     pub tokens: i64,
+    /// Of a new summary: what went into it and what came out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<Compressed>,
+}
+
+/// A compression, in tokens of the answering policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compressed {
+    /// The summary before, and the text that was folded into it.
+    pub input_tokens: u32,
+    /// The summary after.
+    pub output_tokens: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use crate::{
     Advantage, Aggregation, AlgorithmConfig, ConfigError, CovarianceConfig, KlController, LossMode,
-    config::require,
+    Singleton, config::require,
 };
 
 /// Checks that whatever `config` sets away from its default is read by something else that it sets.
@@ -37,7 +37,21 @@ fn of_advantage(config: &AlgorithmConfig) -> Result<(), ConfigError> {
         config.lambda,
         "1: only the advantage gae has a lambda",
         advantage == Advantage::Gae || config.lambda == 1.0,
-    )
+    )?;
+    require(
+        "step.weight",
+        config.step.map_or(0.0, |step| step.weight),
+        "absent, and so must the rest of step: advantages that go token by token have no step part",
+        !advantage.is_by_token() || config.step.is_none(),
+    )?;
+    if config.singleton != Singleton::Keep && advantage.is_by_token() {
+        return Err(ConfigError {
+            key: "singleton",
+            value: "zero".to_owned(),
+            must: "absent: advantages that go token by token compare nothing within groups",
+        });
+    }
+    Ok(())
 }
 
 fn of_loss_mode(config: &AlgorithmConfig) -> Result<(), ConfigError> {
@@ -110,6 +124,23 @@ mod tests {
             ),
             ("loss_scale_factor", "loss_scale_factor = 512.0"),
             (
+                "step.weight",
+                "advantage = 'remax'\nstep = { weight = 0.5 }",
+            ),
+            (
+                "step.weight",
+                "step = { weight = 0.0, weight_episode = 0.0 }",
+            ),
+            (
+                "step.weight_episode",
+                "step = { weight = 1.0, weight_episode = -1.0 }",
+            ),
+            ("step.gamma", "step = { weight = 0.5, gamma = 0.9 }"),
+            (
+                "singleton",
+                "advantage = 'reinforce-plus-plus'\nsingleton = 'zero'",
+            ),
+            (
                 "kl.coefficient",
                 "kl = { coefficient = 0.0, controller = { type = 'adaptive' } }",
             ),
@@ -131,6 +162,9 @@ mod tests {
             "loss_mode = 'kl-cov'\ncovariance = { ratio = 0.1 }\naggregation = 'token-mean'",
             "aggregation = 'seq-mean-token-sum-norm'\nloss_scale_factor = 512.0",
             "kl = { coefficient = 0.1, controller = { type = 'adaptive' } }",
+            "singleton = 'zero'\nstep = { weight = 0.5 }",
+            "step = { weight = 1.0, weight_episode = 0.0, baseline = 'pooled', std = false }",
+            "step = { weight = 1.0, baseline = 'return-to-go', gamma = 1.0 }",
         ] {
             let config: AlgorithmConfig = toml::from_str(text).unwrap();
             assert_eq!(config.check(), Ok(()), "{text}");

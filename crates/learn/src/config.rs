@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Advantage, Aggregation, ConfigError, CovarianceConfig, KlController, KlEstimator, LossMode,
-    RolloutCorrection, Schedule, combination,
+    RolloutCorrection, Schedule, StepConfig, combination,
 };
 
 /// How rewards become gradients. The defaults are those of the critique study's training recipe
@@ -42,6 +42,12 @@ pub struct AlgorithmConfig {
     pub loss_scale_factor: Option<f64>,
     /// What becomes of groups whose rewards are all equal.
     pub zero_variance: ZeroVariance,
+    /// What an episode is worth that is alone in its group with a verdict.
+    #[serde(skip_serializing_if = "Singleton::is_keep")]
+    pub singleton: Singleton,
+    /// What each step was worth, beside its episode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepConfig>,
     /// What is done about samplers that are not the policy in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_correction: Option<RolloutCorrection>,
@@ -79,6 +85,25 @@ pub enum ZeroVariance {
     /// Dropped, and more tasks are played until the step has as many groups as it should (dynamic
     /// sampling, DAPO, arXiv 2503.14476).
     Resample,
+}
+
+/// What becomes of an episode that nothing is compared with. Groups are counted as
+/// `rollout/singleton_groups` where this is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Singleton {
+    /// As verl has it: most estimators give the raw reward. Where the rest of the group ended without a
+    /// verdict, the episode is left out.
+    #[default]
+    Keep,
+    /// Its advantage is 0; it still takes part in the KL and entropy terms and in the averages.
+    Zero,
+}
+
+impl Singleton {
+    fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
 }
 
 impl ZeroVariance {
@@ -134,6 +159,8 @@ impl Default for AlgorithmConfig {
             lambda: 1.0,
             covariance: CovarianceConfig::default(),
             rollout_correction: None,
+            singleton: Singleton::Keep,
+            step: None,
             loss_mode: LossMode::Vanilla,
             clip_low: 0.2,
             clip_high: 0.2,
@@ -223,6 +250,9 @@ impl AlgorithmConfig {
                 "more than 0",
                 positive(horizon),
             )?;
+        }
+        if let Some(step) = &self.step {
+            step.check()?;
         }
         if let Some(correction) = &self.rollout_correction {
             correction.check()?;

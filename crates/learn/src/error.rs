@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use record::{EpisodeId, TaskId};
+use record::{EpisodeId, StepKey, TaskId};
 
 /// A group that cannot become training data. Every variant names the episode.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -11,6 +11,13 @@ pub enum BatchError {
     #[error("episode {episode} of task {task}: the reward is {reward}; rewards must be finite")]
     RewardNotFinite {
         episode: EpisodeId,
+        task: TaskId,
+        reward: f64,
+    },
+    /// A step reward that is NaN or infinite. It would poison all steps that it is compared with.
+    #[error("step {step} of task {task}: the step reward is {reward}; step rewards must be finite")]
+    StepRewardNotFinite {
+        step: StepKey,
         task: TaskId,
         reward: f64,
     },

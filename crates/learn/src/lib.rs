@@ -25,6 +25,7 @@ mod policy_loss;
 mod rewards;
 pub mod rollout_correction;
 mod schedule;
+mod step_advantage;
 mod supervised;
 mod trainer;
 mod value;
@@ -32,7 +33,9 @@ mod value;
 pub use advantage::{Advantage, Scored, advantages, is_uniform};
 pub use aggregation::Aggregation;
 pub use batch::{BatchStats, batch_of_groups, rewards_of_groups, tells_apart};
-pub use config::{AlgorithmConfig, KlConfig, KlPlacement, OptimizerConfig, ZeroVariance};
+pub use config::{
+    AlgorithmConfig, KlConfig, KlPlacement, OptimizerConfig, Singleton, ZeroVariance,
+};
 pub use covariance::{CovarianceConfig, covariances};
 pub use engine_trainer::EngineTrainer;
 pub use engine_value_trainer::EngineValueTrainer;
@@ -45,6 +48,7 @@ pub use policy_loss::PolicyLoss;
 pub use rewards::{Filled, Rewards, weigh};
 pub use rollout_correction::RolloutCorrection;
 pub use schedule::Schedule;
+pub use step_advantage::{StepBaseline, StepConfig, StepStats, StepValue, step_advantages};
 pub use supervised::SupervisedLoss;
 pub use trainer::{Pass, Published, Step, Trainer};
 pub use value::{ClippedValueLoss, ValueConfig, ValuePass, ValueTrainer};

@@ -7,9 +7,9 @@ use engine::RowScores;
 use record::{Batch, Group, StopReason};
 
 use crate::{
-    Aggregation, AlgorithmConfig, BatchStats, KlPlacement, Step, ValuePass,
+    Aggregation, AlgorithmConfig, BatchStats, KlPlacement, Step, StepStats, ValuePass,
     gae::explained_variance,
-    policy_loss::{PolicyLoss, Row, lengths, weights},
+    policy_loss::{PolicyLoss, Row, episodes_of, lengths, weights},
 };
 
 /// Metric name to value; in name order, so that logs are stable.
@@ -62,7 +62,7 @@ pub fn policy(batch: &Batch, scores: &[RowScores], config: &AlgorithmConfig) -> 
 
 /// What the supervised loss saw: means over trained tokens.
 pub fn supervised(batch: &Batch, scores: &[RowScores]) -> Metrics {
-    let weights = Aggregation::TokenMean.weights(&lengths(batch), None);
+    let weights = Aggregation::TokenMean.weights(&lengths(batch), &episodes_of(batch), None);
     let [mut loss, mut entropy] = [0.0; 2];
     for (scores, weight) in scores.iter().zip(weights) {
         loss -= weight
@@ -155,54 +155,124 @@ pub fn of_updates(who: &str, updates: &[Metrics]) -> Metrics {
     combined
 }
 
-/// What `role` did in the groups, and where their members went.
-///
-/// Rewards and their components are over graded members; lengths over the calls of `role` in them,
-/// in tokens; `response_length/clip_ratio` is the share that was cut for length.
-pub fn groups(groups: &[Group], role: &str, stats: &BatchStats) -> Metrics {
+/// What `roles`, which share one policy, did in the groups, and where their members went: [`episodes`] and
+/// [`calls`].
+pub fn groups(groups: &[Group], roles: &[&str], stats: &BatchStats) -> Metrics {
+    let mut metrics = episodes(groups, stats);
+    metrics.extend(calls(groups, roles, stats));
+    metrics
+}
+
+/// Where the members of the groups went, whatever is trained. Rewards and their components are over
+/// graded members.
+pub fn episodes(groups: &[Group], stats: &BatchStats) -> Metrics {
     let mut metrics = named([
         ("rollout/graded", stats.graded as f64),
         ("rollout/infra_faults", stats.infra_faults as f64),
         ("rollout/grader_faults", stats.grader_faults as f64),
         ("rollout/timeouts", stats.timeouts as f64),
         ("rollout/zero_variance_share", stats.zero_variance_share()),
-        ("rollout/trained_tokens", stats.trained_tokens as f64),
     ]);
-    let mut summaries: BTreeMap<String, Summary> = BTreeMap::new();
-    let mut cut = Summary::default();
-    for episode in groups.iter().flat_map(|group| &group.episodes) {
-        let Some(reward) = episode.outcome.reward() else {
-            continue;
-        };
-        let mut add = |name: String, value: f64| summaries.entry(name).or_default().add(value);
-        add("critic/score".to_owned(), reward.total);
+    let mut summaries = Summaries::default();
+    for reward in groups
+        .iter()
+        .flat_map(|group| &group.episodes)
+        .filter_map(|episode| episode.outcome.reward())
+    {
+        summaries.add("critic/score", reward.total);
         // The KL term is part of the loss, so nothing is taken off the score.
-        add("critic/rewards".to_owned(), reward.total);
+        summaries.add("critic/rewards", reward.total);
         for (component, value) in &reward.components {
-            add(format!("reward/{component}"), *value);
-        }
-        for call in episode.calls_of(role) {
-            add(
-                "prompt_length".to_owned(),
-                call.completion.prompt.len() as f64,
-            );
-            add(
-                "response_length".to_owned(),
-                call.completion.response.len() as f64,
-            );
-            cut.add(f64::from(u8::from(
-                call.completion.stop == StopReason::Length,
-            )));
+            summaries.add(&format!("reward/{component}"), *value);
         }
     }
-    for (name, summary) in summaries {
-        summary.write(&name, &mut metrics);
+    summaries.write(&mut metrics);
+    metrics
+}
+
+/// What `roles` said in graded episodes: lengths are over their calls, in tokens;
+/// `response_length/clip_ratio` is the share that was cut for length. Where there are several roles, the
+/// same of each under its name, and how often it was asked.
+pub fn calls(groups: &[Group], roles: &[&str], stats: &BatchStats) -> Metrics {
+    let mut metrics = named([("rollout/trained_tokens", stats.trained_tokens as f64)]);
+    let together = |role: &str| roles.contains(&role);
+    lengths_of(groups, together, "", &mut metrics);
+    if roles.len() > 1 {
+        for &wanted in roles {
+            let count = lengths_of(
+                groups,
+                |role| role == wanted,
+                &format!("{wanted}/"),
+                &mut metrics,
+            );
+            metrics.insert(format!("{wanted}/calls"), count as f64);
+        }
     }
+    metrics
+}
+
+fn lengths_of(
+    groups: &[Group],
+    wanted: impl Fn(&str) -> bool,
+    prefix: &str,
+    metrics: &mut Metrics,
+) -> usize {
+    let mut summaries = Summaries::default();
+    let mut cut = Summary::default();
+    for call in groups
+        .iter()
+        .flat_map(|group| &group.episodes)
+        .filter(|episode| episode.outcome.reward().is_some())
+        .flat_map(|episode| &episode.calls)
+        .filter(|call| wanted(&call.role))
+    {
+        let completion = &call.completion;
+        summaries.add("prompt_length", completion.prompt.len() as f64);
+        summaries.add("response_length", completion.response.len() as f64);
+        cut.add(f64::from(u8::from(completion.stop == StopReason::Length)));
+    }
+    let mut found = Metrics::new();
+    summaries.write(&mut found);
     if cut.n > 0 {
-        metrics.insert(
-            "response_length/clip_ratio".to_owned(),
-            cut.sum / cut.n as f64,
-        );
+        let ratio = cut.sum / cut.n as f64;
+        found.insert("response_length/clip_ratio".to_owned(), ratio);
+    }
+    let named = found.into_iter();
+    metrics.extend(named.map(|(name, value)| (format!("{prefix}{name}"), value)));
+    cut.n
+}
+
+/// Of groups by how many of their members were graded: `rollout/group_size/{members}`, and those of one,
+/// which nothing is compared with, as `rollout/singleton_groups`.
+pub fn group_sizes(stats: &BatchStats) -> Metrics {
+    let singletons = stats.singleton_groups as f64;
+    let mut metrics = named([("rollout/singleton_groups", singletons)]);
+    for (members, groups) in &stats.group_sizes {
+        metrics.insert(format!("rollout/group_size/{members}"), *groups as f64);
+    }
+    metrics
+}
+
+/// What the steps of the trained calls were worth beside each other: `step/{value, advantage}/{mean, max,
+/// min}` over scored steps, the share of those as `step/scored_share`, and of the cells that were compared
+/// `step/{cells, singleton_cells, zero_variance_share}`, the last among cells of several steps.
+pub fn steps(stats: &StepStats) -> Metrics {
+    let scored = stats.values.len() as f64;
+    let comparable = stats.cells - stats.singleton_cells;
+    let silent = stats.zero_variance_cells as f64 / comparable.max(1) as f64;
+    let mut metrics = named([
+        ("step/scored_share", scored / stats.steps.max(1) as f64),
+        ("step/cells", stats.cells as f64),
+        ("step/singleton_cells", stats.singleton_cells as f64),
+        ("step/zero_variance_share", silent),
+    ]);
+    for (name, values) in [
+        ("step/value", &stats.values),
+        ("step/advantage", &stats.advantages),
+    ] {
+        let mut summary = Summary::default();
+        values.iter().for_each(|&value| summary.add(value));
+        summary.write(name, &mut metrics);
     }
     metrics
 }
@@ -212,6 +282,25 @@ fn named<const N: usize>(values: [(&str, f64); N]) -> Metrics {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// Summaries by name.
+#[derive(Default)]
+struct Summaries(BTreeMap<String, Summary>);
+
+impl Summaries {
+    fn add(&mut self, name: &str, value: f64) {
+        match self.0.get_mut(name) {
+            Some(summary) => summary.add(value),
+            None => self.0.entry(name.to_owned()).or_default().add(value),
+        }
+    }
+
+    fn write(self, metrics: &mut Metrics) {
+        for (name, summary) in self.0 {
+            summary.write(&name, metrics);
+        }
+    }
 }
 
 /// Mean, greatest and least of some numbers.

@@ -1,7 +1,7 @@
 //! The clipped policy-gradient loss with KL and entropy terms.
 
 use engine::{RowScores, TokenLoss};
-use record::{Batch, Datum};
+use record::{Batch, Datum, EpisodeId};
 
 use crate::{AlgorithmConfig, loss_mode::TokenObjective};
 
@@ -151,7 +151,15 @@ pub(crate) fn lengths(batch: &Batch) -> Vec<usize> {
     batch.data.iter().map(Datum::n_trained).collect()
 }
 
+pub(crate) fn episodes_of(batch: &Batch) -> Vec<Option<EpisodeId>> {
+    batch.data.iter().map(|datum| datum.episode).collect()
+}
+
 pub(crate) fn weights(batch: &Batch, config: &AlgorithmConfig) -> Vec<f64> {
     let aggregation = config.loss_mode.aggregation(config.aggregation);
-    aggregation.weights(&lengths(batch), config.loss_scale_factor)
+    aggregation.weights(
+        &lengths(batch),
+        &episodes_of(batch),
+        config.loss_scale_factor,
+    )
 }

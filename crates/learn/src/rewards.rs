@@ -3,7 +3,7 @@
 use record::{Batch, Datum};
 
 use crate::{
-    Advantage, AlgorithmConfig, KlPlacement, LossMode, Scored, advantages,
+    Advantage, AlgorithmConfig, KlPlacement, LossMode, Scored, Singleton, advantages,
     gae::{gae, whiten},
 };
 
@@ -16,6 +16,8 @@ pub struct Rewards {
     pub(crate) greedy: Vec<Option<f64>>,
     /// One a row of the batch, whose rows of one episode are neighbours and in their order.
     pub(crate) origins: Vec<Origin>,
+    /// One a row: its step part, before its weight.
+    pub(crate) steps: Vec<f64>,
 }
 
 /// The episode that a row came from: its group and its place in it.
@@ -78,10 +80,17 @@ impl Rewards {
                 .then(|| mean_of_means(&divergences)),
             returns: Vec::new(),
         };
-        let found = match config.advantage.is_by_token() {
-            false => self.by_episode(config.advantage, &penalties),
+        let mut found = match config.advantage.is_by_token() {
+            false => self.by_episode(config, &penalties),
             true => self.by_token(config, &penalties, values, &mut filled),
         };
+        if let Some(step) = &config.step {
+            for (row, part) in found.iter_mut().zip(&self.steps) {
+                for advantage in row {
+                    *advantage = step.weight_episode * *advantage + step.weight * part;
+                }
+            }
+        }
         for (datum, advantages) in batch.data.iter_mut().zip(found) {
             let slots = datum.advantages.iter_mut().zip(&datum.mask);
             let slots = slots.filter(|(_, mask)| **mask).map(|(slot, _)| slot);
@@ -92,14 +101,22 @@ impl Rewards {
         filled
     }
 
-    fn by_episode(&self, advantage: Advantage, penalties: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    /// One value an episode, over the episodes of its group, and the same for all its rows: a long
+    /// episode weighs no more in the baseline than a short one.
+    fn by_episode(&self, config: &AlgorithmConfig, penalties: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let mut groups = self.groups.clone();
         for (origin, penalties) in self.origins.iter().zip(penalties) {
             if let Some(member) = &mut groups[origin.group][origin.member] {
                 member.reward -= penalties.iter().sum::<f64>();
             }
         }
-        let worth = advantages(&groups, advantage);
+        let mut worth = advantages(&groups, config.advantage);
+        if config.singleton == Singleton::Zero {
+            let alone = |group: &&mut Vec<Option<f64>>| group.iter().flatten().count() == 1;
+            for advantage in worth.iter_mut().filter(alone).flatten().flatten() {
+                *advantage = 0.0;
+            }
+        }
         let rows = self.origins.iter().zip(penalties);
         rows.map(|(origin, penalties)| {
             let advantage = worth[origin.group][origin.member].unwrap_or(0.0);

@@ -3,7 +3,10 @@
 use engine::{RowScores, TokenLoss};
 use record::Batch;
 
-use crate::{Aggregation, policy_loss::lengths};
+use crate::{
+    Aggregation,
+    policy_loss::{episodes_of, lengths},
+};
 
 /// Cross-entropy of the masked tokens: minus their log-prob, aggregated over the whole batch.
 #[derive(Clone, Debug)]
@@ -15,7 +18,7 @@ impl SupervisedLoss {
     /// The loss of exactly `batch`: its divisors count all of its rows, whatever the micro-batching.
     pub fn new(batch: &Batch, aggregation: Aggregation) -> Self {
         Self {
-            weights: aggregation.weights(&lengths(batch), None),
+            weights: aggregation.weights(&lengths(batch), &episodes_of(batch), None),
         }
     }
 }

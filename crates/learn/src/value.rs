@@ -6,8 +6,10 @@ use record::Batch;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Aggregation, ConfigError, OptimizerConfig, Step, TrainError, config::require, gae::value_loss,
-    policy_loss::lengths,
+    Aggregation, ConfigError, OptimizerConfig, Step, TrainError,
+    config::require,
+    gae::value_loss,
+    policy_loss::{episodes_of, lengths},
 };
 
 /// How the value function that [`Advantage::Gae`](crate::Advantage::Gae) asks is trained: a decoder of
@@ -92,7 +94,9 @@ impl ClippedValueLoss {
         Self {
             old: old.to_vec(),
             returns: returns.to_vec(),
-            weights: config.aggregation.weights(&lengths, None),
+            weights: config
+                .aggregation
+                .weights(&lengths, &episodes_of(batch), None),
             range: config.clip,
         }
     }

@@ -58,7 +58,8 @@ fn rows_carry_what_was_sampled() {
         0,
         vec![graded(1.0), graded(0.0), graded(0.0), graded(0.0)],
     )];
-    let (batch, stats) = batch_of_groups(&groups, "critic", &AlgorithmConfig::default()).unwrap();
+    let (batch, stats) =
+        batch_of_groups(&groups, &["critic"], &AlgorithmConfig::default()).unwrap();
     assert_eq!(batch.data.len(), 4);
     let row = &batch.data[1];
     assert_eq!(
@@ -90,7 +91,8 @@ fn faults_leave_the_statistics_and_the_batch_and_are_counted() {
         Fault::grader("no tests").into(),
     ];
     let groups = [group(0, faults)];
-    let (batch, stats) = batch_of_groups(&groups, "critic", &AlgorithmConfig::default()).unwrap();
+    let (batch, stats) =
+        batch_of_groups(&groups, &["critic"], &AlgorithmConfig::default()).unwrap();
     let members: Vec<u32> = batch
         .data
         .iter()
@@ -102,6 +104,7 @@ fn faults_leave_the_statistics_and_the_batch_and_are_counted() {
     let expected = BatchStats {
         groups: 1,
         comparable_groups: 1,
+        group_sizes: [(2, 1)].into(),
         graded: 2,
         infra_faults: 1,
         grader_faults: 1,
@@ -111,7 +114,7 @@ fn faults_leave_the_statistics_and_the_batch_and_are_counted() {
         ..BatchStats::default()
     };
     assert_eq!(stats, expected);
-    let found = metrics::groups(&groups, "critic", &stats);
+    let found = metrics::groups(&groups, &["critic"], &stats);
     assert_eq!(found["critic/score/mean"], 0.5);
     assert_eq!(found["rollout/infra_faults"], 1.0);
     assert_eq!(found["response_length/mean"], 2.0);
@@ -129,7 +132,7 @@ fn groups_without_variance_are_kept_or_dropped_as_told() {
             zero_variance,
             ..AlgorithmConfig::default()
         };
-        batch_of_groups(&groups, "critic", &config).unwrap()
+        batch_of_groups(&groups, &["critic"], &config).unwrap()
     };
     let (kept, stats) = run(ZeroVariance::Keep);
     assert_eq!(kept.data.len(), 6);
@@ -155,11 +158,12 @@ fn every_call_of_the_role_is_a_row_with_the_advantage_of_its_episode() {
         .calls
         .push(call("critic", &[1, 2, 3, 9], &[7]));
     groups[0].episodes[1].calls.clear();
-    let (batch, _) = batch_of_groups(&groups, "critic", &AlgorithmConfig::default()).unwrap();
+    let (batch, _) = batch_of_groups(&groups, &["critic"], &AlgorithmConfig::default()).unwrap();
     assert_eq!(batch.data.len(), 2);
     assert_eq!(batch.data[1].tokens, [1, 2, 3, 9, 7]);
     assert_eq!(batch.data[0].advantages[3], batch.data[1].advantages[4]);
-    let (batch, stats) = batch_of_groups(&groups, "nobody", &AlgorithmConfig::default()).unwrap();
+    let (batch, stats) =
+        batch_of_groups(&groups, &["nobody"], &AlgorithmConfig::default()).unwrap();
     assert_eq!((batch.data.len(), stats.graded), (0, 2));
 }
 
@@ -168,7 +172,7 @@ fn poison_is_refused_by_name() {
     let run = |change: &dyn Fn(&mut Episode)| {
         let mut groups = [group(0, vec![graded(1.0), graded(0.0)])];
         change(&mut groups[0].episodes[1]);
-        batch_of_groups(&groups, "critic", &AlgorithmConfig::default()).unwrap_err()
+        batch_of_groups(&groups, &["critic"], &AlgorithmConfig::default()).unwrap_err()
     };
     for reward in [f64::NAN, f64::INFINITY] {
         let error = run(&|episode| episode.outcome = graded(reward));

@@ -77,7 +77,7 @@ impl World {
 
     /// Two updates on the halves of what was played, twice.
     fn learn(&mut self, groups: &[Group], config: &AlgorithmConfig) {
-        let (mut batch, rewards, _) = rewards_of_groups(groups, "policy", config).unwrap();
+        let (mut batch, rewards, _) = rewards_of_groups(groups, &["policy"], config).unwrap();
         self.trainer.score_reference(&mut batch).unwrap();
         let mut weights = None;
         if let Some(correction) = &config.rollout_correction {

@@ -308,7 +308,7 @@ fn filled(case: &ByToken, advantage: Advantage) -> Rows {
             }
         })
         .collect();
-    let (mut batch, rewards, _) = rewards_of_groups(&groups, "critic", &config).unwrap();
+    let (mut batch, rewards, _) = rewards_of_groups(&groups, &["critic"], &config).unwrap();
     rewards.fill(&mut batch, &config, 1.0, &case.values);
     let rows = batch.data.iter();
     rows.map(|datum| {

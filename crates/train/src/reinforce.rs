@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use chat::Chat;
 use journal::{Metrics, Replay, RunDir, Step};
 use learn::{
-    AlgorithmConfig, BatchStats, Loss, OptimizerConfig, Published, Trainer, ValueConfig,
+    AlgorithmConfig, BatchStats, Loss, OptimizerConfig, Published, Singleton, Trainer, ValueConfig,
     ValueTrainer, ZeroVariance, metrics, rewards_of_groups, tells_apart, weigh,
 };
 use record::{Batch, Group, Seed};
@@ -204,8 +204,11 @@ impl<S: Study> Reinforce<'_, S> {
         let seed = self.seed.stream("step", step);
         let mut groups: Vec<Group> = Vec::new();
         for round in 0..rounds {
-            let telling = groups.iter().filter(|group| tells_apart(group, algorithm));
-            let missing = wanted.saturating_sub(telling.count());
+            let mut telling = 0;
+            for group in &groups {
+                telling += usize::from(tells_apart(group, &[self.role], algorithm)?);
+            }
+            let missing = wanted.saturating_sub(telling);
             if missing == 0 {
                 break;
             }
@@ -274,7 +277,7 @@ impl<S: Study> Reinforce<'_, S> {
         let began = Instant::now();
         let mut algorithm = self.config.algorithm.clone();
         algorithm.kl.coefficient = kl_coefficient;
-        let (mut batch, rewards, stats) = rewards_of_groups(groups, self.role, &algorithm)?;
+        let (mut batch, rewards, stats) = rewards_of_groups(groups, &[self.role], &algorithm)?;
         let mut measured = self.played(groups, &stats);
         if algorithm.needs_reference() {
             trainer.score_reference(&mut batch)?;
@@ -349,9 +352,16 @@ impl<S: Study> Reinforce<'_, S> {
 
     /// What a step's groups were, whatever is learnt from them.
     fn played(&self, groups: &[Group], stats: &BatchStats) -> Metrics {
-        let mut measured: Metrics = metrics::groups(groups, self.role, stats);
+        let mut measured: Metrics = metrics::groups(groups, &[self.role], stats);
         let retries = Tally::of(groups).retries as f64;
         measured.insert("rollout/retries".to_owned(), retries);
+        let algorithm = &self.config.algorithm;
+        if algorithm.singleton != Singleton::Keep || algorithm.step.is_some() {
+            measured.extend(metrics::group_sizes(stats));
+        }
+        if let Some(steps) = &stats.steps {
+            measured.extend(metrics::steps(steps));
+        }
         if self.config.algorithm.zero_variance == ZeroVariance::Resample {
             let more = groups.len().saturating_sub(self.config.tasks_per_step);
             measured.insert("rollout/resampled_groups".to_owned(), more as f64);

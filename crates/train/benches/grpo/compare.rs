@@ -120,7 +120,7 @@ impl Apart {
 fn step_again(engine: &Engine, trainer: &mut EngineTrainer, chat: &Chat, step: &Step) -> Found {
     let groups = groups(engine, trainer.model(), chat, step);
     let algorithm = job::algorithm();
-    let (mut batch, _) = batch_of_groups(&groups, WRITER, &algorithm).unwrap();
+    let (mut batch, _) = batch_of_groups(&groups, &[WRITER], &algorithm).unwrap();
     trainer.score_reference(&mut batch).unwrap();
     let own: BTreeMap<Vec<TokenId>, &Datum> = batch
         .data

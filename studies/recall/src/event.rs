@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     memory::{Fact, FactId, OpRecord},
+    metrics::Metric,
     task::TurnRole,
 };
 
@@ -76,6 +77,9 @@ pub struct Grade {
     pub abstain: bool,
     /// Whether the answer abstains.
     pub abstained: bool,
+    pub metric: Metric,
+    /// What `metric` says: between 0 and 1, save for counts of objectives.
+    pub score: f64,
     pub exact_match: f64,
     pub f1: f64,
 }

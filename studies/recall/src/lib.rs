@@ -5,11 +5,14 @@
 //! retrieved facts, the summary and the window of recent turns, and answer. Answers are graded, and
 //! whichever roles the recipe trains learn from it.
 
+mod answer;
 mod dialogue;
 mod event;
 pub mod memory;
+pub mod metrics;
 mod task;
 
+pub use answer::{AnswerForm, Reading, boxed};
 pub use dialogue::{Dialogue, Question, Session, Utterance};
 pub use event::{Event, Grade, Notes, Retrieved};
 pub use task::{ActionType, Facts, Granularity, Public, QuestionFacts, Task, TurnRole, TurnSpec};

@@ -1,0 +1,13 @@
+//! How good answers are, and what episodes measured: metrics of texts, grades, and the study's measures.
+
+pub mod benchmarks;
+mod grade;
+pub mod locomo;
+pub mod overlap;
+pub mod porter;
+pub mod text;
+
+pub use grade::{Asked, Metric, grade};
+
+#[cfg(test)]
+mod tests;

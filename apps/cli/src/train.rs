@@ -4,11 +4,7 @@ use std::path::{Path, PathBuf};
 
 use journal::{Replay, RunDir, RunStarted};
 use recipe::Resolved;
-use record::Seed;
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::signal::unix::{SignalKind, signal};
 use train::Stop;
 
 use crate::{
@@ -17,95 +13,73 @@ use crate::{
     machine,
     report::print_result,
     screen::Screen,
-    walk::{Commands, Frame, StudyWalk, load},
+    walk::{Instruments, Walk, recipe::Recipe, tasks::check_task_files},
 };
 
 pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
     match (&args.resume, &args.recipe) {
         (Some(directory), _) => {
-            let (run, replay) = RunDir::open(directory).asked()?;
-            let text = run.recipe().asked()?;
-            let study = Commands::of_run(directory, &text)?;
-            (study.resume)((run, replay), &text, args, screen)
+            let (recipe, run, replay) = resume(directory, screen)?;
+            let instruments = Instruments::start(&recipe)?;
+            walk(&recipe, &run, &replay, &instruments, args.json, screen)
         }
         (None, Some(path)) => {
-            let study = Commands::of_recipe(path, &args.set)?;
-            (study.train)(path, args, screen)
+            let resolved = Recipe::load(path, &args.set).asked()?;
+            resolved.value.check().asked()?;
+            check_task_files(&resolved.value)?;
+            // Before the directory, so that a machine without a sandbox leaves none behind.
+            let instruments = Instruments::start(&resolved.value)?;
+            let run = begin(path, &resolved, args, screen)?;
+            walk(
+                &resolved.value,
+                &run,
+                &Replay::default(),
+                &instruments,
+                args.json,
+                screen,
+            )
         }
         (None, None) => Err(Failure::Asked(anyhow::anyhow!("name a recipe"))),
     }
 }
 
-/// Begins a run of a study.
-pub(crate) fn begin<W: StudyWalk>(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<()> {
-    let resolved = load::<W>(path, &args.set).asked()?;
-    let recipe = &resolved.value;
-    W::check(recipe).asked()?;
-    W::check_files(recipe)?;
-    // Before the directory, so that a machine without what the study needs leaves none behind.
-    let instruments = W::start(recipe)?;
-    let run = create::<W>(path, &resolved, args, screen)?;
-    walk::<W>(
-        recipe,
-        (&run, &Replay::default()),
-        &instruments,
-        args,
-        screen,
-    )
-}
-
-/// Goes on with a run of a study.
-pub(crate) fn resume<W: StudyWalk>(
-    (run, replay): (RunDir, Replay),
-    text: &str,
-    args: &TrainArgs,
+fn walk(
+    recipe: &Recipe,
+    run: &RunDir,
+    replay: &Replay,
+    instruments: &Instruments,
+    json: bool,
     screen: Screen,
 ) -> Outcome<()> {
-    let recipe = resumed::<W>(&run, &replay, text, screen)?;
-    let instruments = W::start(&recipe)?;
-    walk::<W>(&recipe, (&run, &replay), &instruments, args, screen)
-}
-
-fn walk<W: StudyWalk>(
-    recipe: &W::Recipe,
-    (run, replay): (&RunDir, &Replay),
-    instruments: &W::Instruments,
-    args: &TrainArgs,
-    screen: Screen,
-) -> Outcome<()> {
-    let (common, engines) = (W::common(recipe), instruments.as_ref());
     let stop = Stop::default();
-    stop_on_request(&engines.runtime, &stop, screen)?;
-    let frame = Frame {
+    stop_on_request(instruments, &stop, screen)?;
+    let walk = Walk {
+        recipe,
         run,
         replay,
-        engines,
+        instruments,
         screen,
         stop: &stop,
-        seed: Seed(common.seed),
-        training: common.training,
     };
-    W::train(&frame, recipe, instruments)?;
-    frame.finish()?;
-    print_result(run.path(), args.json, screen)
+    walk.train()?;
+    print_result(run.path(), json, screen)
 }
 
-fn create<W: StudyWalk>(
+fn begin(
     path: &Path,
-    recipe: &Resolved<W::Recipe>,
+    recipe: &Resolved<Recipe>,
     args: &TrainArgs,
     screen: Screen,
 ) -> Outcome<RunDir> {
     let Resolved { value, text, hash } = recipe;
-    let common = W::common(value);
     let directory = match &args.run {
         Some(directory) => directory.clone(),
-        None => free_directory(common.name),
+        None => free_directory(&value.name),
     };
     let started = RunStarted {
-        study: W::NAME.to_owned(),
-        name: common.name.to_owned(),
-        seed: common.seed,
+        study: "critique".to_owned(),
+        name: value.name.clone(),
+        seed: value.seed,
         recipe_hash: hash.clone(),
         etude: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine::facts(),
@@ -115,21 +89,16 @@ fn create<W: StudyWalk>(
         "{}: {}, seed {}",
         directory.display(),
         path.display(),
-        common.seed
+        value.seed
     ));
     Ok(run)
 }
 
-/// The recipe of a run that goes on, if it is the one that the run began with.
-fn resumed<W: StudyWalk>(
-    run: &RunDir,
-    replay: &Replay,
-    text: &str,
-    screen: Screen,
-) -> Outcome<W::Recipe> {
-    let directory = run.path();
+fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
+    let (run, replay) = RunDir::open(directory).asked()?;
+    let text = run.recipe().asked()?;
     let origin = directory.join("recipe.toml").display().to_string();
-    let Resolved { value, hash, .. } = recipe::resolve::<W::Recipe>(text, &origin, &[]).asked()?;
+    let Resolved { value, hash, .. } = recipe::resolve::<Recipe>(&text, &origin, &[]).asked()?;
     if let Some(started) = replay.started()
         && started.recipe_hash != hash
     {
@@ -153,7 +122,7 @@ fn resumed<W: StudyWalk>(
             replay.recovered.leftovers.len()
         ));
     }
-    Ok(value)
+    Ok((value, run, replay))
 }
 
 /// `runs/<name>`, or with the first number behind it that is free.
@@ -170,13 +139,13 @@ fn free_directory(name: &str) -> PathBuf {
 
 /// The first Ctrl-C, or request to terminate, asks the loops to stop where nothing is lost; the
 /// second ends the process.
-fn stop_on_request(runtime: &Runtime, stop: &Stop, screen: Screen) -> Outcome<()> {
+fn stop_on_request(instruments: &Instruments, stop: &Stop, screen: Screen) -> Outcome<()> {
     // The handlers stand when this returns, so no signal of a started run goes unheard.
-    let _entered = runtime.enter();
+    let _runtime = instruments.runtime.enter();
     let mut interrupts = signal(SignalKind::interrupt()).failed()?;
     let mut terminations = signal(SignalKind::terminate()).failed()?;
     let stop = stop.clone();
-    runtime.spawn(async move {
+    instruments.runtime.spawn(async move {
         let mut asked = async || {
             tokio::select! {
                 heard = interrupts.recv() => heard,

@@ -1,0 +1,42 @@
+//! Models of roles on disk.
+
+use std::{fmt::Display, path::Path};
+
+use chat::Chat;
+use engine::Model;
+use learn::{EngineTrainer, Trainer};
+
+use super::Walk;
+use crate::failure::{Classify, Outcome};
+
+impl Walk<'_> {
+    /// Writes a role's model as a whole checkpoint of its own.
+    pub(super) fn save_model(&self, name: &str, chat: &Chat, model: &Model) -> Outcome<()> {
+        if self.run.replay().checkpoint(name).is_some() {
+            return Ok(());
+        }
+        let save = |directory: &Path| -> Result<(), Box<dyn Display>> {
+            model.save(directory).map_err(boxed)?;
+            chat.save(directory).map_err(boxed)
+        };
+        self.run.checkpoint(name, "roles", 0, save).failed()?;
+        Ok(())
+    }
+
+    pub(super) fn load_model(&self, name: &str) -> Outcome<Model> {
+        Model::load(&self.run.checkpoint_path(name).failed()?).failed()
+    }
+
+    /// The end of a supervised stage that an earlier process finished.
+    pub(super) fn load_stage(&self, phase: &str, trainer: &mut EngineTrainer) -> Outcome<()> {
+        if let Some(checkpoint) = self.replay.latest_checkpoint(phase) {
+            let directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
+            trainer.load(&directory).failed()?;
+        }
+        Ok(())
+    }
+}
+
+fn boxed(error: impl Display + 'static) -> Box<dyn Display> {
+    Box::new(error)
+}

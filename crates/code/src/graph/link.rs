@@ -10,8 +10,12 @@ use std::{cell::RefCell, rc::Rc, sync::Arc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    facts::{Chain, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import},
+    facts::{
+        ChainIndex, ChainPart, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import,
+    },
+    language::Language,
     modules::Modules,
+    names::{Members, Name, Names, Scope},
     node::{EdgeKind, FileIndex, Place, is_test_path},
 };
 
@@ -26,133 +30,11 @@ pub(super) struct SourceFile {
     pub(super) names: Arc<Names>,
 }
 
-/// Definitions, imports and bindings of a file, in the order of what they stand in and their name. Of
-/// equal ones the one that counts.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Names {
-    definitions: Vec<DefinitionIndex>,
-    imports: Vec<u32>,
-    bindings: Vec<u32>,
-    /// Imports of everything, at the level of the module.
-    stars: Vec<u32>,
-}
-
-impl Names {
-    pub(super) fn new(facts: &FileFacts) -> Self {
-        let definition = |index: &u32| {
-            let it = &facts.definitions[*index as usize];
-            (it.parent, it.name.as_str())
-        };
-        let import = |index: &u32| {
-            let it = &facts.imports[*index as usize];
-            (it.scope, it.bound.as_str())
-        };
-        let binding = |index: &u32| {
-            let it = &facts.bindings[*index as usize];
-            (it.scope, it.name.as_str())
-        };
-        let (stars, mut imports): (Vec<u32>, Vec<u32>) = (0..facts.imports.len() as u32)
-            .partition(|index| facts.imports[*index as usize].name.as_deref() == Some("*"));
-        imports.sort_by(|one, two| import(one).cmp(&import(two)));
-        imports.dedup_by(|later, first| import(later) == import(first));
-        let mut bindings: Vec<u32> = (0..facts.bindings.len() as u32).collect();
-        bindings.sort_by(|one, two| binding(one).cmp(&binding(two)));
-        let mut definitions: Vec<u32> = (0..facts.definitions.len() as u32).collect();
-        definitions.sort_by(|one, two| definition(one).cmp(&definition(two)));
-        definitions.dedup_by(|later, known| {
-            let same = definition(later) == definition(known);
-            // The last one counts, but a setter does not hide its property, nor an attribute what
-            // has its name.
-            let hidden = facts.definitions[*known as usize].is_property
-                || facts.definitions[*later as usize].kind == DefinitionKind::Attribute;
-            if same && !hidden {
-                *known = *later;
-            }
-            same
-        });
-        Self {
-            definitions,
-            imports,
-            bindings,
-            stars: stars
-                .into_iter()
-                .filter(|index| facts.imports[*index as usize].scope.is_none())
-                .collect(),
-        }
+impl SourceFile {
+    pub(super) fn new(path: String, facts: Arc<FileFacts>) -> Self {
+        let names = Arc::new(Names::new(&facts));
+        Self { path, facts, names }
     }
-
-    fn definition(&self, facts: &FileFacts, scope: Scope, name: &str) -> Option<DefinitionIndex> {
-        search(&self.definitions, |index| {
-            let it = &facts.definitions[index as usize];
-            (it.parent, it.name.as_str()).cmp(&(scope, name))
-        })
-    }
-
-    fn import(&self, facts: &FileFacts, scope: Scope, name: &str) -> Option<u32> {
-        search(&self.imports, |index| {
-            let it = &facts.imports[index as usize];
-            (it.scope, it.bound.as_str()).cmp(&(scope, name))
-        })
-    }
-
-    fn binding(&self, facts: &FileFacts, scope: DefinitionIndex, name: &str) -> Option<u32> {
-        search(&self.bindings, |index| {
-            let it = &facts.bindings[index as usize];
-            (it.scope, it.name.as_str()).cmp(&(scope, name))
-        })
-    }
-}
-
-fn search(sorted: &[u32], compare: impl Fn(u32) -> std::cmp::Ordering) -> Option<u32> {
-    let found = sorted.binary_search_by(|index| compare(*index));
-    found.ok().map(|at| sorted[at])
-}
-
-/// Methods by name, over the whole repository.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Members(FxHashMap<String, Vec<Place>>);
-
-impl Members {
-    pub(super) fn add(&mut self, file: FileIndex, facts: &FileFacts) {
-        for (definition, name) in members(facts) {
-            let place = Place {
-                file,
-                definition: Some(definition),
-            };
-            match self.0.get_mut(name) {
-                Some(places) => places.push(place),
-                None => drop(self.0.insert(name.to_owned(), vec![place])),
-            }
-        }
-    }
-
-    pub(super) fn remove(&mut self, file: FileIndex, facts: &FileFacts) {
-        for (_, name) in members(facts) {
-            if let Some(places) = self.0.get_mut(name) {
-                places.retain(|place| place.file != file);
-            }
-        }
-    }
-
-    /// Where the name has one owner only.
-    fn only(&self, name: &str) -> Option<Place> {
-        match self.0.get(name)?.as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        }
-    }
-}
-
-/// Methods of classes: what a member of something unknown may be.
-pub(super) fn members(facts: &FileFacts) -> impl Iterator<Item = (DefinitionIndex, &str)> {
-    let all = facts.definitions.iter().enumerate();
-    all.filter_map(|(index, definition)| {
-        let parent = facts.definitions.get(definition.parent? as usize)?;
-        let is_method = parent.kind == DefinitionKind::Class
-            && definition.kind == DefinitionKind::Function
-            && !definition.name.starts_with("__");
-        is_method.then_some((index as u32, definition.name.as_str()))
-    })
 }
 
 /// What the names of one file mean.
@@ -160,10 +42,10 @@ pub(super) fn members(facts: &FileFacts) -> impl Iterator<Item = (DefinitionInde
 pub(super) struct Links {
     /// From definitions of the file, or from the file itself; in order.
     pub(super) edges: Edges,
-    /// Other files that were looked into, and names that were looked up over the whole repository:
-    /// when none of these change, neither do the links. In order.
+    /// Other files that were looked into, and names that were looked up over the whole repository, by
+    /// their hashes: when none of these change, neither do the links. In order.
     pub(super) files: Vec<FileIndex>,
-    pub(super) names: Vec<String>,
+    pub(super) names: Vec<u64>,
 }
 
 /// What a name or a chain stands for.
@@ -188,64 +70,102 @@ pub(super) fn links(
         files,
         modules,
         members,
-        looked: RefCell::new(vec![false; files.len()]),
+        looked: RefCell::new(Looked::new(files.len())),
         asked: RefCell::default(),
+        used: RefCell::default(),
         values: RefCell::default(),
         bindings: RefCell::default(),
         ancestors: RefCell::default(),
+        edges: RefCell::default(),
     };
-    let mut edges = Edges::new();
-    linker.imports(file, &mut edges);
-    linker.classes(file, &mut edges);
-    linker.uses(file, &mut edges);
-    linker.tests(file, &mut edges);
+    match files[file as usize].facts.language {
+        Language::Python => {
+            linker.imports(file);
+            linker.classes(file);
+            linker.uses(file);
+        }
+        Language::Other => {}
+        _ => linker.symbols(file),
+    }
+    linker.tests(file);
+    let mut edges = linker.edges.into_inner();
     edges.sort_unstable();
     edges.dedup();
-    let looked = linker.looked.into_inner();
-    let others = (0..files.len() as u32).filter(|other| looked[*other as usize] && *other != file);
-    let mut names: Vec<String> = linker.asked.into_inner().into_iter().collect();
+    let mut others = linker.looked.into_inner().order;
+    others.retain(|other| *other != file);
+    others.sort_unstable();
+    let mut names: Vec<u64> = linker.asked.into_inner().into_iter().collect();
     names.sort_unstable();
     Links {
         edges,
-        files: others.collect(),
+        files: others,
         names,
     }
 }
 
 pub(super) type Edges = Vec<(Scope, EdgeKind, Place)>;
-/// `None` is the module's.
-pub(super) type Scope = Option<DefinitionIndex>;
+
+/// The files that were looked into.
+struct Looked {
+    known: Vec<bool>,
+    order: Vec<FileIndex>,
+}
+
+impl Looked {
+    fn new(files: usize) -> Self {
+        Self {
+            known: vec![false; files],
+            order: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, file: FileIndex) {
+        let known = &mut self.known[file as usize];
+        if !*known {
+            *known = true;
+            self.order.push(file);
+        }
+    }
+}
 
 struct Linker<'a> {
     files: &'a [SourceFile],
     modules: &'a Modules,
     members: &'a Members,
-    looked: RefCell<Vec<bool>>,
-    asked: RefCell<FxHashSet<String>>,
+    looked: RefCell<Looked>,
+    asked: RefCell<FxHashSet<u64>>,
     /// What was evaluated before; what is being evaluated means nothing yet: `x = x.next`.
+    used: RefCell<FxHashMap<(Scope, ChainIndex), Option<Entity>>>,
     values: RefCell<FxHashMap<Place, Option<Entity>>>,
     bindings: RefCell<FxHashMap<(FileIndex, u32), Option<Entity>>>,
     ancestors: RefCell<FxHashMap<Place, Rc<[Place]>>>,
+    edges: RefCell<Edges>,
 }
 
-impl Linker<'_> {
-    fn file(&self, file: FileIndex) -> &SourceFile {
-        self.looked.borrow_mut()[file as usize] = true;
+impl<'a> Linker<'a> {
+    fn file(&self, file: FileIndex) -> &'a SourceFile {
+        self.looked.borrow_mut().add(file);
         &self.files[file as usize]
     }
 
-    fn definition(&self, place: Place) -> Option<&Definition> {
+    fn definition(&self, place: Place) -> Option<&'a Definition> {
         let facts = &self.file(place.file).facts;
         facts.definitions.get(place.definition? as usize)
     }
 
-    fn imports(&self, file: FileIndex, edges: &mut Edges) {
-        for import in &self.file(file).facts.imports {
+    fn edge(&self, source: Scope, kind: EdgeKind, target: Place) {
+        self.edges.borrow_mut().push((source, kind, target));
+    }
+
+    fn imports(&self, file: FileIndex) {
+        let facts = &self.file(file).facts;
+        for import in &facts.imports {
             let module = self.module(file, import);
             // `from package import module` means the module's file.
-            let inner = import.name.as_deref().and_then(|name| {
-                let absolute = self.modules.absolute(file, import.level, &import.module)?;
-                self.modules.find(&dotted(&absolute, name))
+            let inner = import.name.and_then(|name| {
+                let module = facts.name(import.module);
+                let absolute = self.modules.absolute(file, import.level, module)?;
+                self.modules.find(&dotted(&absolute, facts.name(name)))
             });
             for target in module.into_iter().chain(inner) {
                 if target != file {
@@ -253,21 +173,21 @@ impl Linker<'_> {
                         file: target,
                         definition: None,
                     };
-                    edges.push((None, EdgeKind::Imports, target));
+                    self.edge(None, EdgeKind::Imports, target);
                 }
             }
         }
     }
 
     fn module(&self, file: FileIndex, import: &Import) -> Option<FileIndex> {
-        let path = &self.files[file as usize].path;
+        let SourceFile { path, facts, .. } = &self.files[file as usize];
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         self.modules
-            .resolve(file, folder, import.level, &import.module)
+            .resolve(file, folder, import.level, facts.name(import.module))
     }
 
-    fn classes(&self, file: FileIndex, edges: &mut Edges) {
-        let facts = &self.file(file).facts;
+    fn classes(&self, file: FileIndex) {
+        let SourceFile { facts, names, .. } = self.file(file);
         for (index, class) in facts.definitions.iter().enumerate() {
             if class.kind != DefinitionKind::Class {
                 continue;
@@ -278,11 +198,14 @@ impl Linker<'_> {
                 definition: Some(index),
             };
             for base in self.bases(place) {
-                edges.push((Some(index), EdgeKind::Extends, base));
+                self.edge(Some(index), EdgeKind::Extends, base);
             }
             let ancestors = self.ancestors(place);
-            for (method, _) in members_of(facts, index) {
-                let name = &facts.definitions[method as usize].name;
+            if ancestors.is_empty() {
+                continue;
+            }
+            for (method, definition) in members_of(facts, index) {
+                let name = names.name(facts, definition.name);
                 let overridden = ancestors
                     .iter()
                     .find_map(|ancestor| self.own(*ancestor, name));
@@ -293,7 +216,7 @@ impl Linker<'_> {
                             definition: Some(method),
                         })
                 {
-                    edges.push((Some(method), EdgeKind::Overrides, overridden));
+                    self.edge(Some(method), EdgeKind::Overrides, overridden);
                 }
             }
         }
@@ -304,14 +227,9 @@ impl Linker<'_> {
         let Some(definition) = self.definition(class) else {
             return Vec::new();
         };
-        let found = definition.bases.iter().filter_map(|base| {
-            match self.evaluate(
-                class.file,
-                definition.parent,
-                base,
-                MAX_STEPS,
-                &mut |_, _| (),
-            )? {
+        let bases = self.files[class.file as usize].facts.bases_of(definition);
+        let found = bases.iter().filter_map(|base| {
+            match self.evaluate(class.file, definition.parent, *base, MAX_STEPS)? {
                 Entity::Definition(place) if place != class => {
                     let kind = self.definition(place)?.kind;
                     (kind == DefinitionKind::Class).then_some(place)
@@ -349,36 +267,62 @@ impl Linker<'_> {
         found
     }
 
-    fn own(&self, owner: Place, name: &str) -> Option<Place> {
+    fn own(&self, owner: Place, name: Name) -> Option<Place> {
         let file = self.file(owner.file);
-        let definition = file.names.definition(&file.facts, owner.definition, name)?;
+        let definition = file
+            .names
+            .find(&file.facts, owner.definition, name)
+            .definition?;
         Some(Place {
             file: owner.file,
             definition: Some(definition),
         })
     }
 
-    fn uses(&self, file: FileIndex, edges: &mut Edges) {
+    fn uses(&self, file: FileIndex) {
         for used in &self.file(file).facts.uses {
-            let mut record = |place: Place, kind: EdgeKind| {
-                let source = Place {
-                    file,
-                    definition: used.scope,
-                };
-                if place != source && place.definition.is_some() {
-                    edges.push((used.scope, kind, place));
-                }
-            };
-            self.evaluate(file, used.scope, &used.chain, MAX_STEPS, &mut record);
+            self.used(file, used.scope, used.chain);
         }
     }
 
-    /// Code under test, by what tests call, and by the names of files.
-    fn tests(&self, file: FileIndex, edges: &mut Edges) {
+    /// What a chain that `scope` uses stands for; with edges to the definitions on the way.
+    fn used(&self, file: FileIndex, scope: Scope, chain: ChainIndex) -> Option<Entity> {
+        if let Some(known) = self.used.borrow().get(&(scope, chain)) {
+            return *known;
+        }
+        let part = self.files[file as usize].facts.chain(chain);
+        let entity = match part.before {
+            None => self.beginning(file, scope, part, MAX_STEPS),
+            Some(before) => {
+                let before = self.used(file, scope, before);
+                self.part(file, before, part, MAX_STEPS)
+            }
+        };
+        if let Some(Entity::Definition(place)) = entity {
+            let kind = match part.calls {
+                0 => EdgeKind::References,
+                _ => EdgeKind::Calls,
+            };
+            let source = Place {
+                file,
+                definition: scope,
+            };
+            if place != source && place.definition.is_some() {
+                self.edge(scope, kind, place);
+            }
+        }
+        let entity = self.call(file, entity, part, MAX_STEPS);
+        self.used.borrow_mut().insert((scope, chain), entity);
+        entity
+    }
+
+    /// Code under test, by what tests call and import.
+    fn tests(&self, file: FileIndex) {
         let path = &self.files[file as usize].path;
         if !is_test_path(path) {
             return;
         }
+        let mut edges = self.edges.borrow_mut();
         let tested: Vec<_> = edges
             .iter()
             .filter(|(_, kind, target)| {
@@ -390,54 +334,70 @@ impl Linker<'_> {
         edges.extend(tested);
     }
 
-    /// Follows a chain from `scope`, telling `visit` of each definition on the way and whether it is
-    /// called there or only mentioned.
+    /// What a chain stands for in `scope`.
     fn evaluate(
         &self,
         file: FileIndex,
         scope: Scope,
-        chain: &Chain,
+        chain: ChainIndex,
         steps: u32,
-        visit: &mut dyn FnMut(Place, EdgeKind),
     ) -> Option<Entity> {
         let steps = steps.checked_sub(1)?;
-        let mut parts = chain.split('.');
-        let first = parts.next()?;
-        let (name, calls) = called(first);
-        let mut entity = match name {
+        let part = self.files[file as usize].facts.chain(chain);
+        let entity = match part.before {
+            None => self.beginning(file, scope, part, steps),
+            Some(before) => {
+                let before = self.evaluate(file, scope, before, steps);
+                self.part(file, before, part, steps)
+            }
+        };
+        self.call(file, entity, part, steps)
+    }
+
+    fn beginning(
+        &self,
+        file: FileIndex,
+        scope: Scope,
+        part: ChainPart,
+        steps: u32,
+    ) -> Option<Entity> {
+        let name = self.name_of(file, part);
+        match name.text {
             "?" => None,
             "super" => self.super_of(file, scope),
             _ => self.name(file, scope, name, steps),
-        };
-        let calls = calls - usize::from(name == "super").min(calls);
-        entity = self.call(entity, calls, steps, visit);
-        for part in parts {
-            let (name, calls) = called(part);
-            entity = match entity {
-                Some(entity) => self.member(entity, name, steps),
-                None => self.only_member(name),
-            };
-            entity = self.call(entity, calls, steps, visit);
         }
-        entity
     }
 
-    /// What comes of calling `entity` so many times.
+    fn part(
+        &self,
+        file: FileIndex,
+        before: Option<Entity>,
+        part: ChainPart,
+        steps: u32,
+    ) -> Option<Entity> {
+        let name = self.name_of(file, part);
+        match before {
+            Some(entity) => self.member(entity, name, steps),
+            None => self.only_named(file, name),
+        }
+    }
+
+    fn name_of(&self, file: FileIndex, part: ChainPart) -> Name<'a> {
+        let SourceFile { facts, names, .. } = &self.files[file as usize];
+        names.name(facts, part.name)
+    }
+
+    /// What comes of calling `entity` as often as `part` does.
     fn call(
         &self,
+        file: FileIndex,
         mut entity: Option<Entity>,
-        calls: usize,
+        part: ChainPart,
         steps: u32,
-        visit: &mut dyn FnMut(Place, EdgeKind),
     ) -> Option<Entity> {
-        if let Some(Entity::Definition(place)) = entity {
-            let kind = match calls {
-                0 => EdgeKind::References,
-                _ => EdgeKind::Calls,
-            };
-            visit(place, kind);
-        }
-        for _ in 0..calls {
+        let is_super = part.before.is_none() && self.name_of(file, part).text == "super";
+        for _ in u32::from(is_super)..part.calls {
             entity = self.result(entity?, steps);
         }
         entity
@@ -451,12 +411,12 @@ impl Linker<'_> {
         match definition.kind {
             DefinitionKind::Class => Some(Entity::Instance(place)),
             DefinitionKind::Function => {
-                let value = definition.value.as_ref()?;
-                let scope = definition.parent;
-                if value == "Self()" {
+                let facts = &self.files[place.file as usize].facts;
+                let part = facts.chain(definition.value?);
+                if part.before.is_none() && part.calls == 1 && facts.name(part.name) == "Self" {
                     return Some(Entity::Instance(Place {
                         file: place.file,
-                        definition: Some(scope?),
+                        definition: Some(definition.parent?),
                     }));
                 }
                 self.value(place, steps)
@@ -475,28 +435,27 @@ impl Linker<'_> {
         }
         self.values.borrow_mut().insert(place, None);
         let definition = self.definition(place)?;
-        let value = definition.value.as_ref()?;
+        let value = definition.value?;
         let scope = match definition.kind {
             DefinitionKind::Attribute => definition.value_scope,
             _ => definition.parent,
         };
-        let found = self.evaluate(place.file, scope, value, steps, &mut |_, _| ());
+        let found = self.evaluate(place.file, scope, value, steps);
         self.values.borrow_mut().insert(place, found);
         found
     }
 
-    fn member(&self, entity: Entity, name: &str, steps: u32) -> Option<Entity> {
+    fn member(&self, entity: Entity, name: Name, steps: u32) -> Option<Entity> {
         match entity {
             Entity::Module(file) => self.of_module(file, name, steps),
             Entity::Prefix(file, import, length) => {
-                let import_facts = &self.files[file as usize].facts.imports[import as usize];
-                let parts: Vec<&str> = import_facts.module.split('.').collect();
-                if parts.get(length) != Some(&name) {
-                    let prefix = parts.get(..length)?.join(".");
-                    let module = self.modules.find(&prefix)?;
-                    return self.of_module(module, name, steps);
+                let facts = &self.files[file as usize].facts;
+                let module = facts.name(facts.imports[import as usize].module);
+                if module.split('.').nth(length) == Some(name.text) {
+                    return self.prefix(file, import, length + 1);
                 }
-                self.prefix(file, import, length + 1)
+                let module = self.modules.find(first_parts(module, length))?;
+                self.of_module(module, name, steps)
             }
             Entity::Definition(place) => match self.definition(place)?.kind {
                 DefinitionKind::Class => self.of_class(place, name),
@@ -515,7 +474,7 @@ impl Linker<'_> {
         }
     }
 
-    fn of_class(&self, class: Place, name: &str) -> Option<Entity> {
+    fn of_class(&self, class: Place, name: Name) -> Option<Entity> {
         let own = self.own(class, name);
         let found = own.or_else(|| {
             let ancestors = self.ancestors(class);
@@ -526,19 +485,22 @@ impl Linker<'_> {
         found.map(Entity::Definition)
     }
 
-    fn only_member(&self, name: &str) -> Option<Entity> {
-        if !self.asked.borrow().contains(name) {
-            self.asked.borrow_mut().insert(name.to_owned());
-        }
-        self.members.only(name).map(Entity::Definition)
+    /// What alone has this name in the repository.
+    fn only_named(&self, file: FileIndex, name: Name) -> Option<Entity> {
+        self.asked.borrow_mut().insert(name.hash);
+        let family = self.files[file as usize].facts.language.family();
+        let facts = |file: FileIndex| self.files[file as usize].facts.as_ref();
+        let found = self.members.only(name, family, facts);
+        found.map(Entity::Definition)
     }
 
     /// A name at the level of a module: its own, then the package's modules.
-    fn of_module(&self, file: FileIndex, name: &str, steps: u32) -> Option<Entity> {
+    fn of_module(&self, file: FileIndex, name: Name, steps: u32) -> Option<Entity> {
         let own = self.in_module(file, name, steps.checked_sub(1)?);
         own.or_else(|| {
-            let module = self.modules.name_of(file)?;
-            self.modules.find(&dotted(module, name)).map(Entity::Module)
+            let module = self.modules.package(file)?;
+            let inner = self.modules.find(&dotted(module, name.text));
+            inner.map(Entity::Module)
         })
     }
 
@@ -564,7 +526,7 @@ impl Linker<'_> {
         None
     }
 
-    fn name(&self, file: FileIndex, scope: Scope, name: &str, steps: u32) -> Option<Entity> {
+    fn name(&self, file: FileIndex, scope: Scope, name: Name, steps: u32) -> Option<Entity> {
         let SourceFile { facts, names, .. } = self.file(file);
         let mut at = scope;
         while let Some(index) = at {
@@ -572,16 +534,17 @@ impl Linker<'_> {
             let is_function = definition.kind == DefinitionKind::Function;
             // Names of a class are seen in its own body, not in its methods.
             if is_function || at == scope {
-                if let Some(binding) = names.binding(facts, index, name) {
+                let meaning = names.find(facts, at, name);
+                if let Some(binding) = meaning.binding {
                     return self.bound(file, binding, steps);
                 }
-                if let Some(own) = names.definition(facts, at, name) {
+                if meaning.definition.is_some() {
                     return Some(Entity::Definition(Place {
                         file,
-                        definition: Some(own),
+                        definition: meaning.definition,
                     }));
                 }
-                if let Some(import) = names.import(facts, at, name) {
+                if let Some(import) = meaning.import {
                     return self.imported(file, import, steps);
                 }
             }
@@ -594,9 +557,9 @@ impl Linker<'_> {
         let facts = &self.file(file).facts;
         let binding = &facts.bindings[index as usize];
         let method = &facts.definitions[binding.scope as usize];
-        let Some(value) = &binding.value else {
+        let Some(value) = binding.value else {
             let class = || self.class_around(file, method.parent);
-            return match binding.name.as_str() {
+            return match facts.name(binding.name) {
                 "self" => class().map(Entity::Instance),
                 "cls" => class().map(Entity::Definition),
                 _ => None,
@@ -606,61 +569,106 @@ impl Linker<'_> {
             return *known;
         }
         self.bindings.borrow_mut().insert((file, index), None);
-        let found = self.evaluate(file, Some(binding.scope), value, steps, &mut |_, _| ());
+        let found = self.evaluate(file, Some(binding.scope), value, steps);
         self.bindings.borrow_mut().insert((file, index), found);
         found
     }
 
-    fn in_module(&self, file: FileIndex, name: &str, steps: u32) -> Option<Entity> {
+    fn in_module(&self, file: FileIndex, name: Name, steps: u32) -> Option<Entity> {
         let steps = steps.checked_sub(1)?;
         let SourceFile { facts, names, .. } = self.file(file);
-        if let Some(own) = names.definition(facts, None, name) {
+        let meaning = names.find(facts, None, name);
+        if meaning.definition.is_some() {
             return Some(Entity::Definition(Place {
                 file,
-                definition: Some(own),
+                definition: meaning.definition,
             }));
         }
-        if let Some(import) = names.import(facts, None, name) {
+        if let Some(import) = meaning.import {
             return self.imported(file, import, steps);
         }
         names.stars.iter().rev().find_map(|star| {
-            let import = &self.files[file as usize].facts.imports[*star as usize];
+            let import = &facts.imports[*star as usize];
             let module = self.module(file, import).filter(|module| *module != file)?;
             self.in_module(module, name, steps)
         })
     }
 
     fn imported(&self, file: FileIndex, index: u32, steps: u32) -> Option<Entity> {
-        let import = &self.files[file as usize].facts.imports[index as usize];
-        match import.name.as_deref() {
-            None if import.module.contains('.')
-                && import.module.split('.').next() == Some(&import.bound) =>
-            {
-                self.prefix(file, index, 1)
-            }
-            None => self.module(file, import).map(Entity::Module),
-            Some(name) => {
-                let of_module = self
-                    .module(file, import)
-                    .filter(|module| *module != file)
-                    .and_then(|module| self.of_module(module, name, steps));
-                of_module.or_else(|| {
-                    let absolute = self.modules.absolute(file, import.level, &import.module)?;
-                    let name = dotted(&absolute, name);
-                    self.modules.find(&name).map(Entity::Module)
-                })
-            }
-        }
+        let SourceFile { facts, names, .. } = &self.files[file as usize];
+        let import = &facts.imports[index as usize];
+        let module = facts.name(import.module);
+        let Some(name) = import.name else {
+            let bound = facts.name(import.bound);
+            let is_first = module.len() > bound.len() && module.split('.').next() == Some(bound);
+            return match is_first {
+                true => self.prefix(file, index, 1),
+                false => self.module(file, import).map(Entity::Module),
+            };
+        };
+        let of_module = self
+            .module(file, import)
+            .filter(|module| *module != file)
+            .and_then(|module| self.of_module(module, names.name(facts, name), steps));
+        of_module.or_else(|| {
+            let absolute = self.modules.absolute(file, import.level, module)?;
+            let name = dotted(&absolute, facts.name(name));
+            self.modules.find(&name).map(Entity::Module)
+        })
     }
 
     /// The first `length` parts of the dotted name that an import names.
     fn prefix(&self, file: FileIndex, import: u32, length: usize) -> Option<Entity> {
-        let module = &self.files[file as usize].facts.imports[import as usize].module;
-        let parts: Vec<&str> = module.split('.').collect();
-        if length == parts.len() {
+        let facts = &self.files[file as usize].facts;
+        let module = facts.name(facts.imports[import as usize].module);
+        if first_parts(module, length).len() == module.len() {
             return self.modules.find(module).map(Entity::Module);
         }
         Some(Entity::Prefix(file, import, length))
+    }
+
+    /// The names that other languages' grammars tag: each means the only definition of that name in its
+    /// own file, or else in the repository.
+    fn symbols(&self, file: FileIndex) {
+        let SourceFile { facts, names, .. } = self.file(file);
+        let mut own: FxHashMap<u32, Option<DefinitionIndex>> = FxHashMap::default();
+        for (index, definition) in facts.definitions.iter().enumerate() {
+            own.entry(definition.name.0)
+                .and_modify(|known| *known = None)
+                .or_insert(Some(index as u32));
+        }
+        let resolve = |part: ChainPart| match own.get(&part.name.0) {
+            Some(definition) => Some(Place {
+                file,
+                definition: Some((*definition)?),
+            }),
+            None => match self.only_named(file, names.name(facts, part.name))? {
+                Entity::Definition(place) => Some(place),
+                _ => None,
+            },
+        };
+        for used in &facts.uses {
+            let part = facts.chain(used.chain);
+            let kind = match part.calls {
+                0 => EdgeKind::References,
+                _ => EdgeKind::Calls,
+            };
+            if let Some(target) = resolve(part)
+                && (target.file, target.definition) != (file, used.scope)
+            {
+                self.edge(used.scope, kind, target);
+            }
+        }
+        for (index, class) in facts.definitions.iter().enumerate() {
+            for base in facts.bases_of(class) {
+                let index = Some(index as u32);
+                if let Some(target) = resolve(facts.chain(*base))
+                    && (target.file, target.definition) != (file, index)
+                {
+                    self.edge(index, EdgeKind::Extends, target);
+                }
+            }
+        }
     }
 }
 
@@ -683,8 +691,9 @@ fn dotted(module: &str, name: &str) -> String {
     }
 }
 
-/// A part of a chain: its name, and how often what it names is called.
-fn called(part: &str) -> (&str, usize) {
-    let name = part.trim_end_matches("()");
-    (name, (part.len() - name.len()) / 2)
+/// As many parts of a dotted name.
+fn first_parts(module: &str, length: usize) -> &str {
+    let mut dots = module.match_indices('.');
+    let end = length.checked_sub(1).and_then(|before| dots.nth(before));
+    end.map_or(module, |(at, _)| &module[..at])
 }

@@ -4,26 +4,31 @@
 //! ([`Graph::update`]): both ways to the same content give equal graphs. Spec of the repair study,
 //! section 3; node and edge types as in CodeFuse's code graphs (section 10.1).
 
+mod build;
 mod facts;
+mod language;
 mod link;
 mod listed;
 mod modules;
+mod names;
 mod nesting;
 mod node;
+mod parallel;
 mod python;
 mod query;
+mod writer;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use facts::{
-    Binding, Chain, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Use,
+    Binding, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Symbol, Text,
+    Use,
 };
-use link::{Links, Members, Names, SourceFile};
+pub use language::Language;
+use link::{Links, SourceFile};
 pub use listed::{ListedError, ListedGraph, ListedNode};
 use modules::Modules;
+use names::Members;
 use node::Place;
 pub use node::{Edge, EdgeKind, FileIndex, Node, NodeKind, NodeRef, is_test_path};
 pub use query::{Hit, Index, Query, words};
@@ -32,7 +37,7 @@ pub use query::{Hit, Index, Query, words};
 pub const MAX_FILE: usize = 5 << 20;
 
 /// Changes whenever the same content would give other facts or links.
-pub const BUILDER_VERSION: u32 = 1;
+pub const BUILDER_VERSION: u32 = 2;
 
 /// A repository's files, what is in them, and how they hang together.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +49,8 @@ pub struct Graph {
     packages: Vec<String>,
     modules: Arc<Modules>,
     members: Members,
-    /// By file, the files with edges into it.
-    sources: Vec<BTreeSet<FileIndex>>,
+    /// By file, the files with edges into it, in order.
+    sources: Vec<Vec<FileIndex>>,
 }
 
 /// Edges of a file in both orders.
@@ -70,146 +75,6 @@ impl From<Links> for Linked {
 pub type Contents = BTreeMap<String, Vec<u8>>;
 
 impl Graph {
-    /// The graph of these files, by up to `threads` threads; their number changes nothing.
-    pub fn build(contents: &Contents, threads: usize) -> Self {
-        let contents: Vec<(&String, &Vec<u8>)> = contents.iter().collect();
-        let facts = in_parallel(&contents, threads, |(path, content)| {
-            facts_of(path, content)
-        });
-        let paths = contents.iter().map(|(path, _)| (*path).clone());
-        Self::of_facts(paths.zip(facts).collect(), threads)
-    }
-
-    /// The graph of files whose facts are known already, in the order of their paths.
-    pub fn of_facts(files: BTreeMap<String, Arc<FileFacts>>, threads: usize) -> Self {
-        let files: Vec<(String, Arc<FileFacts>)> = files.into_iter().collect();
-        let names = in_parallel(&files, threads, |(_, facts)| Arc::new(Names::new(facts)));
-        let files: Vec<SourceFile> = files
-            .into_iter()
-            .zip(names)
-            .map(|((path, facts), names)| SourceFile { path, facts, names })
-            .collect();
-        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-        let modules = Modules::new(&paths);
-        let packages = paths
-            .iter()
-            .filter_map(|path| Some(path.strip_suffix("__init__.py")?.trim_end_matches('/')))
-            .filter(|folder| !folder.is_empty())
-            .map(str::to_owned)
-            .collect();
-        let mut graph = Self {
-            files,
-            links: Vec::new(),
-            packages,
-            modules: Arc::new(modules),
-            members: Members::default(),
-            sources: Vec::new(),
-        };
-        graph.count_members();
-        let all: Vec<FileIndex> = (0..graph.files.len() as u32).collect();
-        graph.links = graph.link(&all, threads);
-        graph.sources = vec![BTreeSet::new(); graph.files.len()];
-        for file in all {
-            graph.note_sources(file);
-        }
-        graph
-    }
-
-    /// Gives the file at `path` other content, or takes it away. Only what may mean something else now
-    /// is looked at again.
-    pub fn update(&mut self, path: &str, content: Option<&[u8]>, threads: usize) {
-        let known = self.file(path);
-        let (Some(file), Some(content)) = (known, content) else {
-            if known.is_some() || content.is_some() {
-                self.replace_files(path, content, threads);
-            }
-            return;
-        };
-        let owned = path.to_owned();
-        let facts = in_parallel(&[(&owned, content)], 1, |(path, content)| {
-            facts_of(path, content)
-        });
-        let Some(facts) = facts.into_iter().next() else {
-            return;
-        };
-        let old = std::mem::replace(&mut self.files[file as usize].facts, facts.clone());
-        if old == facts {
-            return;
-        }
-        let own = &mut self.files[file as usize];
-        own.names = Arc::new(Names::new(&facts));
-        let seen_alike = seen_from_outside(&old) == seen_from_outside(&facts);
-        let mut changed: BTreeSet<&str> = BTreeSet::new();
-        if !seen_alike {
-            // A place among definitions may have changed, and so the place of every member.
-            changed.extend(link::members(&old).map(|(_, name)| name));
-            changed.extend(link::members(&facts).map(|(_, name)| name));
-            self.members.remove(file, &old);
-            self.members.add(file, &facts);
-        }
-        let looks_at_it = |links: &Links| {
-            let by_name = || {
-                links
-                    .names
-                    .iter()
-                    .any(|name| changed.contains(name.as_str()))
-            };
-            links.files.binary_search(&file).is_ok() || by_name()
-        };
-        let affected: Vec<FileIndex> = (0..self.files.len() as u32)
-            .filter(|other| {
-                let links = &self.links[*other as usize].links;
-                *other == file || !seen_alike && looks_at_it(links)
-            })
-            .collect();
-        let linked = self.link(&affected, threads);
-        for (affected, linked) in affected.into_iter().zip(linked) {
-            let old = std::mem::replace(&mut self.links[affected as usize], linked);
-            for (_, _, target) in &old.links.edges {
-                self.sources[target.file as usize].remove(&affected);
-            }
-            self.note_sources(affected);
-        }
-    }
-
-    fn replace_files(&mut self, path: &str, content: Option<&[u8]>, threads: usize) {
-        let files = std::mem::take(&mut self.files).into_iter();
-        let mut facts: BTreeMap<String, Arc<FileFacts>> =
-            files.map(|file| (file.path, file.facts)).collect();
-        match content {
-            None => drop(facts.remove(path)),
-            Some(content) => {
-                let owned = path.to_owned();
-                let read = in_parallel(&[(&owned, content)], 1, |(path, content)| {
-                    facts_of(path, content)
-                });
-                facts.extend(read.into_iter().map(|read| (owned.clone(), read)));
-            }
-        }
-        *self = Self::of_facts(facts, threads);
-    }
-
-    fn count_members(&mut self) {
-        self.members = Members::default();
-        for (index, file) in self.files.iter().enumerate() {
-            self.members.add(index as u32, &file.facts);
-        }
-    }
-
-    fn link(&self, files: &[FileIndex], threads: usize) -> Vec<Arc<Linked>> {
-        in_parallel(files, threads, |file| {
-            let links = link::links(&self.files, &self.modules, &self.members, *file);
-            Arc::new(Linked::from(links))
-        })
-    }
-
-    fn note_sources(&mut self, file: FileIndex) {
-        let linked = self.links[file as usize].clone();
-        for (_, _, target) in &linked.links.edges {
-            self.sources[target.file as usize].insert(file);
-        }
-    }
-
     /// The file at `path`.
     pub fn file(&self, path: &str) -> Option<FileIndex> {
         let found = self
@@ -271,12 +136,13 @@ impl Graph {
                         start: 1,
                         end: facts.lines,
                     }),
-                    documentation: facts.documentation.clone().unwrap_or_default(),
+                    documentation: facts.text(facts.documentation).to_owned(),
                     ..plain(format!("file:{path}"), last)
                 }
             }
             NodeRef::Definition(file, definition) => {
-                let found = &self.facts(file).definitions[definition as usize];
+                let facts = self.facts(file);
+                let found = &facts.definitions[definition as usize];
                 let prefix = match found.kind {
                     DefinitionKind::Class => "class",
                     DefinitionKind::Function => "func",
@@ -286,9 +152,9 @@ impl Graph {
                 let id = format!("{prefix}:{path}:{qualified}:{}", found.line);
                 Node {
                     span: Some(found.span),
-                    signature: found.signature.clone(),
-                    documentation: found.documentation.clone().unwrap_or_default(),
-                    ..plain(id, &found.name)
+                    signature: facts.text(found.signature).to_owned(),
+                    documentation: facts.text(found.documentation).to_owned(),
+                    ..plain(id, facts.name(found.name))
                 }
             }
         }
@@ -323,7 +189,7 @@ impl Graph {
         let mut at = Some(definition);
         while let Some(index) = at {
             let found = &facts.definitions[index as usize];
-            names.push(found.name.as_str());
+            names.push(facts.name(found.name));
             at = found.parent;
         }
         names.reverse();
@@ -350,14 +216,14 @@ impl Graph {
         let qualified = parts.next()?;
         let line: Option<u32> = parts.next().and_then(|line| line.parse().ok());
         let name = qualified.rsplit('.').next()?;
+        let facts = self.facts(file);
         let named: Vec<DefinitionIndex> = (0u32..)
-            .zip(&self.facts(file).definitions)
+            .zip(&facts.definitions)
             .filter(|(index, found)| {
-                found.name == name && self.qualified_name(file, *index) == qualified
+                facts.name(found.name) == name && self.qualified_name(file, *index) == qualified
             })
             .map(|(index, _)| index)
             .collect();
-        let facts = self.facts(file);
         let at_line = named
             .iter()
             .find(|index| Some(facts.definitions[**index as usize].line) == line);
@@ -495,83 +361,4 @@ impl PartialEq for Graph {
             && self.links == other.links
             && self.sources == other.sources
     }
-}
-
-/// What other files can see of a file, in the order in which they refer to it.
-fn seen_from_outside(facts: &FileFacts) -> impl PartialEq {
-    let definitions = facts.definitions.iter().map(|definition| Definition {
-        span: Span { start: 0, end: 0 },
-        line: 0,
-        signature: String::new(),
-        documentation: None,
-        ..definition.clone()
-    });
-    (
-        definitions.collect::<Vec<_>>(),
-        facts.imports.clone(),
-        facts.bindings.clone(),
-    )
-}
-
-/// The facts of one file, by the language that its name tells.
-fn facts_of(path: &str, content: &[u8]) -> Arc<FileFacts> {
-    let fault = |text: &str| FileFacts {
-        lines: memchr::memchr_iter(b'\n', content).count() as u32 + 1,
-        fault: Some(text.to_owned()),
-        ..FileFacts::default()
-    };
-    Arc::new(match std::str::from_utf8(content) {
-        _ if content.len() > MAX_FILE => fault("larger than 5 MiB"),
-        Err(_) => fault("not UTF-8"),
-        Ok(text) if path.ends_with(".py") || path.ends_with(".pyi") => python::facts(text),
-        Ok(_) => FileFacts {
-            fault: None,
-            ..fault("")
-        },
-    })
-}
-
-/// `each` of the items, in their order, on threads with the stack that parsing needs.
-fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    threads: usize,
-    each: impl Fn(&T) -> R + Sync,
-) -> Vec<R> {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    /// Neighbours that a thread takes together.
-    const GRAIN: usize = 8;
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let start = next.fetch_add(GRAIN, Ordering::Relaxed);
-            if start >= items.len() {
-                return done;
-            }
-            let end = (start + GRAIN).min(items.len());
-            done.extend((start..end).map(|index| (index, each(&items[index]))));
-        }
-    };
-    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads = threads.clamp(1, items.len().div_ceil(GRAIN).max(1));
-        let started: Vec<_> = (0..threads)
-            .map(|_| {
-                std::thread::Builder::new()
-                    .stack_size(python::STACK)
-                    .spawn_scoped(scope, work)
-            })
-            .collect();
-        let mut done = Vec::with_capacity(items.len());
-        for thread in started {
-            match thread.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(part)) => done.extend(part),
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // Another thread, or this one, does its part.
-                Err(_) => done.extend(work()),
-            }
-        }
-        done
-    });
-    done.sort_unstable_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }

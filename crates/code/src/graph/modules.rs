@@ -1,17 +1,19 @@
 //! Dotted module names of a repository's Python files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::FileIndex;
 
 /// Which file a dotted name means, from anywhere or from another file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modules {
-    by_name: HashMap<String, FileIndex>,
+    by_name: FxHashMap<String, FileIndex>,
     /// By file: its own dotted name and whether it is a package's `__init__`.
     names: Vec<Option<(String, bool)>>,
     /// By folder and module name, for scripts that import what lies beside them.
-    beside: HashMap<(String, String), FileIndex>,
+    beside: FxHashMap<(String, String), FileIndex>,
 }
 
 impl Modules {
@@ -20,7 +22,7 @@ impl Modules {
     /// A package's name begins below the nearest folder above it that has no `__init__.py`. Where
     /// two files have one name, the one nearer to the root has it.
     pub(super) fn new(paths: &[&str]) -> Self {
-        let packages: std::collections::HashSet<&str> = paths
+        let packages: FxHashSet<&str> = paths
             .iter()
             .filter_map(|path| path.strip_suffix("__init__.py"))
             .map(|folder| folder.trim_end_matches('/'))
@@ -103,9 +105,10 @@ impl Modules {
         (!parts.is_empty()).then(|| parts.join("."))
     }
 
-    pub(super) fn name_of(&self, file: FileIndex) -> Option<&str> {
-        let (name, _) = self.names.get(file as usize)?.as_ref()?;
-        Some(name)
+    /// The dotted name of a file that is a package's own: modules lie below it.
+    pub(super) fn package(&self, file: FileIndex) -> Option<&str> {
+        let (name, is_package) = self.names.get(file as usize)?.as_ref()?;
+        is_package.then_some(name)
     }
 }
 

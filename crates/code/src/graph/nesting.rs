@@ -1,7 +1,8 @@
 //! How deep a source text may nest, bounded without parsing it: the parser recurses.
 
-/// An upper bound of the depth of any expression in `source`, by operators, brackets and braces since
-/// the last comma of each open bracket. Strings count by their braces alone.
+/// An upper bound of the depth of any expression in `source`, by operators, words, brackets and braces
+/// since the last comma of each open bracket. Strings count by their braces alone, those with values in
+/// them by all signs.
 pub(super) fn bound(source: &[u8]) -> usize {
     let mut open = vec![0usize];
     let (mut total, mut most) = (0usize, 0usize);
@@ -9,6 +10,26 @@ pub(super) fn bound(source: &[u8]) -> usize {
     while at < source.len() {
         let byte = source[at];
         match byte {
+            b' ' | b'\t' | b'\r' => {}
+            b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
+                // Words such as `not` and `lambda` nest as well, also right after a digit.
+                let word = source[at..].iter().take_while(|byte| is_word(**byte));
+                let length = word.count();
+                add(&mut open, &mut total, &mut most, 1);
+                at += length;
+                let has_values = source[at - length..at]
+                    .iter()
+                    .any(|letter| matches!(letter, b'f' | b'F' | b't' | b'T'));
+                if length <= 2 && has_values && matches!(source.get(at), Some(b'\'' | b'"')) {
+                    let (string, _) = string(&source[at..]);
+                    let signs = source[at..at + string]
+                        .iter()
+                        .filter(|byte| !is_word(**byte));
+                    add(&mut open, &mut total, &mut most, signs.count());
+                    at += string;
+                }
+                continue;
+            }
             b'#' => {
                 at += memchr::memchr(b'\n', &source[at..]).unwrap_or(source.len() - at);
                 continue;
@@ -32,25 +53,22 @@ pub(super) fn bound(source: &[u8]) -> usize {
                     *last = 0;
                 }
             }
+            // The line goes on.
+            b'\\' => at += 1,
             b'\n' if open.len() == 1 => {
                 total = 0;
                 open[0] = 0;
             }
-            b' ' | b'\t' | b'\n' | b'\r' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
-                // Words such as `not` and `lambda` nest as well; each begins after something else.
-                let begins = byte.is_ascii_lowercase()
-                    && !at.checked_sub(1).is_some_and(|before| {
-                        source[before].is_ascii_alphanumeric() || source[before] == b'_'
-                    });
-                if begins {
-                    add(&mut open, &mut total, &mut most, 1);
-                }
-            }
+            b'\n' => {}
             _ => add(&mut open, &mut total, &mut most, 1),
         }
         at += 1;
     }
     most
+}
+
+fn is_word(byte: u8) -> bool {
+    byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
 fn add(open: &mut [usize], total: &mut usize, most: &mut usize, count: usize) {
@@ -94,6 +112,9 @@ mod tests {
         assert!(bound("not ".repeat(5000).as_bytes()) >= 5000);
         assert!(bound(format!("x{}", ".a()".repeat(3000)).as_bytes()) >= 6000);
         assert!(bound(b"f\"{f'{1}'}\"") >= 1);
+        assert!(bound(format!("f\"{{{}x}}\"", "-".repeat(5000)).as_bytes()) >= 5000);
+        assert!(bound("1if 1else ".repeat(5000).as_bytes()) >= 5000);
+        assert!(bound(format!("x = {}1", "-\\\n".repeat(5000)).as_bytes()) >= 5000);
         let table = format!(
             "T = [{}]",
             "(1.5, -2, 'a, b', {'k': \"{}\"}), ".repeat(10_000)

@@ -10,29 +10,34 @@ use rustc_hash::FxHashMap;
 
 use super::{
     facts::{
-        Binding, Chain, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Use,
+        Binding, ChainIndex, ChainPart, Definition, DefinitionIndex, DefinitionKind, FileFacts,
+        Import, Span, Symbol, Text,
     },
+    language::Language,
     nesting,
+    writer::Writer,
 };
 
 /// Deeper expressions are not looked into.
-const MAX_DEPTH: usize = 2_000;
+const MAX_DEPTH: usize = 10_000;
+/// In smaller files nothing can nest so deep that the parser runs out of stack.
+const SMALL: usize = 64 << 10;
 /// Bytes of stack that [`facts`] may need on top of its caller's.
 pub(super) const STACK: usize = 64 << 20;
-/// Characters of documentation and signatures that are kept.
-const KEPT: usize = 240;
 
 /// The facts of a Python file. What does not parse is left out, and [`FileFacts::fault`] says where.
 /// Needs up to [`STACK`] bytes of stack.
 pub(super) fn facts(source: &str) -> FileFacts {
     let lines = Lines::new(source);
     let empty = FileFacts {
+        language: Language::Python,
         lines: lines.count(),
         ..FileFacts::default()
     };
-    if nesting::bound(source.as_bytes()) > MAX_DEPTH {
+    let too_deep = || Some(format!("expressions may be nested deeper than {MAX_DEPTH}"));
+    if source.len() > SMALL && nesting::bound(source.as_bytes()) > MAX_DEPTH {
         return FileFacts {
-            fault: Some(format!("expressions may be nested deeper than {MAX_DEPTH}")),
+            fault: too_deep(),
             ..empty
         };
     }
@@ -48,22 +53,31 @@ pub(super) fn facts(source: &str) -> FileFacts {
     let mut reader = Reader {
         source,
         lines,
-        facts: FileFacts {
-            documentation: docstring(&module.body),
-            fault,
-            ..empty
-        },
+        out: Writer::default(),
         scope: None,
         attributes: FxHashMap::default(),
-        bindings_start: 0,
+        bindings: FxHashMap::default(),
+        depth: 0,
+        is_too_deep: false,
     };
+    let documentation = reader.docstring(&module.body);
     reader.visit_body(&module.body);
-    let mut facts = reader.facts;
-    facts
-        .uses
-        .sort_unstable_by(|one, two| (one.scope, &one.chain).cmp(&(two.scope, &two.chain)));
-    facts.uses.dedup();
-    facts
+    let (facts, is_too_deep) = (std::mem::take(&mut reader.out.facts), reader.is_too_deep);
+    if is_too_deep {
+        // Dropping the tree would recurse as deep; one of these is left lying about instead.
+        std::mem::forget(module);
+        return FileFacts {
+            fault: too_deep(),
+            ..empty
+        };
+    }
+    FileFacts {
+        language: Language::Python,
+        lines: empty.lines,
+        documentation,
+        fault,
+        ..facts
+    }
 }
 
 /// Where lines begin.
@@ -95,65 +109,76 @@ impl Lines {
 struct Reader<'a> {
     source: &'a str,
     lines: Lines,
-    facts: FileFacts,
+    out: Writer<'a>,
     scope: Option<DefinitionIndex>,
-    attributes: FxHashMap<(Option<DefinitionIndex>, String), DefinitionIndex>,
-    /// Where the bindings of the scope begin.
-    bindings_start: usize,
+    attributes: FxHashMap<(Option<DefinitionIndex>, Symbol), DefinitionIndex>,
+    bindings: FxHashMap<(DefinitionIndex, Symbol), usize>,
+    depth: usize,
+    is_too_deep: bool,
 }
 
-impl Reader<'_> {
-    fn define(&mut self, definition: Definition) -> DefinitionIndex {
-        self.facts.definitions.push(definition);
-        self.facts.definitions.len() as u32 - 1
+impl<'a> Reader<'a> {
+    fn within(&mut self, scope: DefinitionIndex, read: impl FnOnce(&mut Self)) {
+        let outer = self.scope.replace(scope);
+        read(self);
+        self.scope = outer;
     }
 
-    fn within(&mut self, scope: DefinitionIndex, read: impl FnOnce(&mut Self)) {
-        let outer = (self.scope.replace(scope), self.bindings_start);
-        self.bindings_start = self.facts.bindings.len();
+    /// `read`, unless what it reads lies too deep.
+    fn deeper(&mut self, read: impl FnOnce(&mut Self)) {
+        if self.depth >= MAX_DEPTH {
+            self.is_too_deep = true;
+            return;
+        }
+        self.depth += 1;
         read(self);
-        (self.scope, self.bindings_start) = outer;
+        self.depth -= 1;
     }
 
     fn scope_kind(&self) -> Option<DefinitionKind> {
         let scope = self.scope? as usize;
-        Some(self.facts.definitions[scope].kind)
+        Some(self.out.facts.definitions[scope].kind)
     }
 
-    fn function(&mut self, function: &StmtFunctionDef) {
+    fn function(&mut self, function: &'a StmtFunctionDef) {
         for decorator in &function.decorator_list {
             self.visit_decorator(decorator);
         }
-        let mut signature = if function.is_async {
-            "async def "
-        } else {
-            "def "
-        }
-        .to_owned();
-        signature += &function.name;
-        signature += self.text(function.parameters.range());
-        if let Some(returns) = &function.returns {
-            signature += " -> ";
-            signature += self.text(returns.range());
-        }
+        let begin = ["def ", "async def "][usize::from(function.is_async)];
+        let returns = function.returns.as_deref();
+        let signature = [
+            begin,
+            &function.name,
+            self.text(function.parameters.range()),
+            returns.map_or("", |_| " -> "),
+            returns.map_or("", |returns| self.text(returns.range())),
+        ];
+        let signature = self.out.one_line(signature);
         let is_property = function.decorator_list.iter().any(|decorator| {
-            let name = chain(&decorator.expression).unwrap_or_default();
-            name.ends_with("property")
+            let last = match &decorator.expression {
+                Expr::Name(name) => name.id.as_str(),
+                Expr::Attribute(attribute) => attribute.attr.as_str(),
+                _ => "",
+            };
+            last.ends_with("property")
         });
-        let index = self.define(Definition {
-            kind: DefinitionKind::Function,
-            name: function.name.to_string(),
-            parent: self.scope,
-            span: self.lines.span(function.range()),
-            line: self.lines.of(function.name.start()),
-            signature: one_line(&signature),
-            documentation: docstring(&function.body),
-            bases: Vec::new(),
-            value: function.returns.as_deref().and_then(instance),
-            value_scope: None,
+        let name = self.out.symbol(&function.name);
+        let value = returns.and_then(|returns| self.instance(returns));
+        let documentation = self.docstring(&function.body);
+        let index = self.out.define(Definition {
+            signature,
+            documentation,
+            value,
             is_property,
+            ..Definition::plain(
+                DefinitionKind::Function,
+                name,
+                self.scope,
+                self.lines.span(function.range()),
+                self.lines.of(function.name.start()),
+            )
         });
-        self.annotations(&function.parameters, function.returns.as_deref());
+        self.annotations(&function.parameters, returns);
         self.within(index, |reader| {
             reader.parameters(&function.parameters);
             reader.visit_body(&function.body);
@@ -161,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// Annotations and defaults are evaluated outside of the function.
-    fn annotations(&mut self, parameters: &Parameters, returns: Option<&Expr>) {
+    fn annotations(&mut self, parameters: &'a Parameters, returns: Option<&'a Expr>) {
         for parameter in parameters.iter() {
             if let Some(annotation) = parameter.annotation() {
                 self.visit_expr(annotation);
@@ -175,43 +200,55 @@ impl Reader<'_> {
         }
     }
 
-    fn parameters(&mut self, parameters: &Parameters) {
+    fn parameters(&mut self, parameters: &'a Parameters) {
         for parameter in parameters.iter() {
-            let value = parameter.annotation().and_then(instance);
+            let value = parameter
+                .annotation()
+                .and_then(|annotation| self.instance(annotation));
             self.bind(parameter.name().as_str(), value);
         }
     }
 
-    fn class(&mut self, class: &StmtClassDef) {
+    fn class(&mut self, class: &'a StmtClassDef) {
         for decorator in &class.decorator_list {
             self.visit_decorator(decorator);
         }
-        let mut signature = format!("class {}", class.name);
-        let mut bases = Vec::new();
-        if let Some(arguments) = &class.arguments {
-            signature += self.text(arguments.range());
-            bases.extend(arguments.args.iter().filter_map(base));
+        let arguments = class.arguments.as_deref();
+        let signature = [
+            "class ",
+            &class.name,
+            arguments.map_or("", |arguments| self.text(arguments.range())),
+        ];
+        let signature = self.out.one_line(signature);
+        let first = self.out.facts.bases.len() as u32;
+        if let Some(arguments) = arguments {
+            for base in &arguments.args {
+                if let Some(base) = self.base(base) {
+                    self.out.facts.bases.push(base);
+                }
+            }
             self.visit_arguments(arguments);
         }
-        let index = self.define(Definition {
-            kind: DefinitionKind::Class,
-            name: class.name.to_string(),
-            parent: self.scope,
-            span: self.lines.span(class.range()),
-            line: self.lines.of(class.name.start()),
-            signature: one_line(&signature),
-            documentation: docstring(&class.body),
-            bases,
-            value: None,
-            value_scope: None,
-            is_property: false,
+        let name = self.out.symbol(&class.name);
+        let documentation = self.docstring(&class.body);
+        let index = self.out.define(Definition {
+            signature,
+            documentation,
+            bases: (first, self.out.facts.bases.len() as u32),
+            ..Definition::plain(
+                DefinitionKind::Class,
+                name,
+                self.scope,
+                self.lines.span(class.range()),
+                self.lines.of(class.name.start()),
+            )
         });
         self.within(index, |reader| reader.visit_body(&class.body));
     }
 
     /// A name of a module or a class, or `self.name` in a method, is an attribute; a name of a function
     /// is a variable.
-    fn assign(&mut self, target: &Expr, value: Option<Chain>, statement: TextRange) {
+    fn assign(&mut self, target: &'a Expr, value: Option<ChainIndex>, statement: TextRange) {
         match target {
             Expr::Name(name) if self.scope_kind() == Some(DefinitionKind::Function) => {
                 self.bind(&name.id, value);
@@ -222,10 +259,11 @@ impl Reader<'_> {
             Expr::Attribute(attribute) => {
                 let method = self.scope;
                 let class = method.and_then(|method| {
-                    self.facts.definitions[method as usize]
+                    self.out.facts.definitions[method as usize]
                         .parent
                         .filter(|class| {
-                            self.facts.definitions[*class as usize].kind == DefinitionKind::Class
+                            self.out.facts.definitions[*class as usize].kind
+                                == DefinitionKind::Class
                         })
                 });
                 let is_self =
@@ -241,33 +279,35 @@ impl Reader<'_> {
                 }
                 self.visit_expr(&attribute.value);
             }
-            Expr::Tuple(tuple) => {
-                for element in &tuple.elts {
-                    self.assign(element, None, statement);
-                }
+            Expr::Tuple(tuple) => self.assign_each(&tuple.elts, statement),
+            Expr::List(list) => self.assign_each(&list.elts, statement),
+            Expr::Starred(starred) => {
+                self.assign_each(std::slice::from_ref(&starred.value), statement);
             }
-            Expr::List(list) => {
-                for element in &list.elts {
-                    self.assign(element, None, statement);
-                }
-            }
-            Expr::Starred(starred) => self.assign(&starred.value, None, statement),
             other => self.visit_expr(other),
         }
     }
 
+    fn assign_each(&mut self, targets: &'a [Expr], statement: TextRange) {
+        self.deeper(|reader| {
+            for target in targets {
+                reader.assign(target, None, statement);
+            }
+        });
+    }
+
     fn attribute(
         &mut self,
-        name: &str,
+        name: &'a str,
         owner: Option<DefinitionIndex>,
-        value: Option<Chain>,
+        value: Option<ChainIndex>,
         at: TextSize,
         statement: TextRange,
     ) {
         let value_scope = self.scope;
-        let key = (owner, name.to_owned());
-        if let Some(known) = self.attributes.get(&key) {
-            let known = &mut self.facts.definitions[*known as usize];
+        let name = self.out.symbol(name);
+        if let Some(known) = self.attributes.get(&(owner, name)) {
+            let known = &mut self.out.facts.definitions[*known as usize];
             // The first value that can be told counts.
             if known.value.is_none() {
                 known.value = value;
@@ -275,77 +315,190 @@ impl Reader<'_> {
             }
             return;
         }
-        let index = self.define(Definition {
-            kind: DefinitionKind::Attribute,
-            name: name.to_owned(),
-            parent: owner,
-            span: self.lines.span(statement),
-            line: self.lines.of(at),
-            signature: String::new(),
-            documentation: None,
-            bases: Vec::new(),
+        let (span, line) = (self.lines.span(statement), self.lines.of(at));
+        let index = self.out.define(Definition {
             value,
             value_scope,
-            is_property: false,
+            ..Definition::plain(DefinitionKind::Attribute, name, owner, span, line)
         });
-        self.attributes.insert(key, index);
+        self.attributes.insert((owner, name), index);
     }
 
-    fn bind(&mut self, name: &str, value: Option<Chain>) {
+    fn bind(&mut self, name: &'a str, value: Option<ChainIndex>) {
         let Some(scope) = self.scope else { return };
-        let mut own = self.facts.bindings[self.bindings_start..].iter_mut();
-        let known = own.find(|known| known.scope == scope && known.name == name);
-        match known {
+        let name = self.out.symbol(name);
+        let bindings = &mut self.out.facts.bindings;
+        let known = *self.bindings.entry((scope, name)).or_insert(bindings.len());
+        match bindings.get_mut(known) {
             Some(known) if known.value.is_none() => known.value = value,
             Some(_) => {}
-            None => self.facts.bindings.push(Binding {
-                scope,
-                name: name.to_owned(),
-                value,
-            }),
+            None => bindings.push(Binding { scope, name, value }),
         }
     }
 
-    fn use_chain(&mut self, chain: Chain) {
-        self.facts.uses.push(Use {
-            scope: self.scope,
-            chain,
-        });
-    }
-
-    fn text(&self, range: TextRange) -> &str {
+    fn text(&self, range: TextRange) -> &'a str {
         &self.source[range.start().to_usize()..range.end().to_usize()]
     }
 
-    fn import(&mut self, module: &str, level: u32, name: Option<&str>, bound: &str) {
-        self.facts.imports.push(Import {
+    fn import(&mut self, module: &'a str, level: u32, name: Option<&'a str>, bound: &'a str) {
+        let import = Import {
             scope: self.scope,
-            module: module.to_owned(),
+            module: self.out.symbol(module),
             level,
-            name: name.map(str::to_owned),
-            bound: bound.to_owned(),
-        });
+            name: name.map(|name| self.out.symbol(name)),
+            bound: self.out.symbol(bound),
+        };
+        self.out.facts.imports.push(import);
+    }
+
+    /// `None` for what is neither a name, an attribute nor a call.
+    fn chain(&mut self, expression: &'a Expr) -> Option<ChainIndex> {
+        let part = self.last_part(expression);
+        let is_unknown = part.before.is_none() && self.out.facts.name(part.name) == "?";
+        (!is_unknown).then(|| self.out.chain(part))
+    }
+
+    /// The last part of a chain, with what is before it.
+    fn last_part(&mut self, expression: &'a Expr) -> ChainPart {
+        let mut calls = 0;
+        let mut at = expression;
+        loop {
+            match at {
+                Expr::Call(call) => {
+                    calls += 1;
+                    at = &call.func;
+                }
+                Expr::Await(awaited) => at = &awaited.value,
+                _ => break,
+            }
+        }
+        let (before, name) = match at {
+            Expr::Name(name) => (None, name.id.as_str()),
+            Expr::Attribute(attribute) => {
+                let mut before = None;
+                self.deeper(|reader| {
+                    let part = reader.last_part(&attribute.value);
+                    before = Some(reader.out.chain(part));
+                });
+                (before, attribute.attr.as_str())
+            }
+            _ => (None, "?"),
+        };
+        let name = self.out.symbol(name);
+        ChainPart {
+            before,
+            name,
+            calls,
+        }
+    }
+
+    /// What is extended: of `Generic[T]` it is `Generic`.
+    fn base(&mut self, expression: &'a Expr) -> Option<ChainIndex> {
+        match expression {
+            Expr::Subscript(subscript) => self.chain(&subscript.value),
+            Expr::Starred(_) => None,
+            other => self.chain(other),
+        }
+    }
+
+    /// An instance of what an annotation names: `Tree`, `"Tree"`, `Optional[Tree]` and `Tree | None` are
+    /// all a `Tree()`.
+    fn instance(&mut self, annotation: &'a Expr) -> Option<ChainIndex> {
+        match annotation {
+            Expr::Name(_) | Expr::Attribute(_) => self.called(annotation),
+            Expr::StringLiteral(text) => {
+                let mut parts = text.value.iter();
+                let (Some(only), None) = (parts.next(), parts.next()) else {
+                    return None;
+                };
+                let text: &str = &only.value;
+                let is_path = !text.is_empty()
+                    && text.split('.').all(|part| {
+                        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+                    });
+                let mut before = None;
+                let parts = text.split('.').filter(|_| is_path);
+                let last = parts.clone().count();
+                for (index, name) in parts.enumerate() {
+                    let name = self.out.symbol(name);
+                    before = Some(self.out.chain(ChainPart {
+                        before,
+                        name,
+                        calls: u32::from(index + 1 == last),
+                    }));
+                }
+                before
+            }
+            Expr::Subscript(subscript) => {
+                let last = match subscript.value.as_ref() {
+                    Expr::Name(name) => name.id.as_str(),
+                    Expr::Attribute(attribute) => attribute.attr.as_str(),
+                    _ => return None,
+                };
+                match last {
+                    "Optional" | "Annotated" | "Final" | "ClassVar" => {
+                        match subscript.slice.as_ref() {
+                            Expr::Tuple(tuple) => self.instance(tuple.elts.first()?),
+                            one => self.instance(one),
+                        }
+                    }
+                    _ => self.called(&subscript.value),
+                }
+            }
+            Expr::BinOp(either) => {
+                let mut found = None;
+                self.deeper(|reader| {
+                    found = reader.instance(&either.left);
+                    if found.is_none() {
+                        found = reader.instance(&either.right);
+                    }
+                });
+                found
+            }
+            _ => None,
+        }
+    }
+
+    fn called(&mut self, expression: &'a Expr) -> Option<ChainIndex> {
+        let part = self.last_part(expression);
+        let is_unknown = part.before.is_none() && self.out.facts.name(part.name) == "?";
+        (!is_unknown).then(|| {
+            self.out.chain(ChainPart {
+                calls: part.calls + 1,
+                ..part
+            })
+        })
+    }
+
+    fn docstring(&mut self, body: &[Stmt]) -> Text {
+        let Some(Stmt::Expr(first)) = body.first() else {
+            return Text::default();
+        };
+        let Expr::StringLiteral(text) = first.value.as_ref() else {
+            return Text::default();
+        };
+        self.out.one_line([text.value.to_str()])
     }
 
     /// What a chain leaves out: arguments, and what it begins with when that is no name.
-    fn rest_of_chain<'a>(&mut self, expression: &'a Expr)
-    where
-        Self: Visitor<'a>,
-    {
-        match expression {
-            Expr::Attribute(attribute) => self.rest_of_chain(&attribute.value),
-            Expr::Await(awaited) => self.rest_of_chain(&awaited.value),
-            Expr::Call(call) => {
-                self.rest_of_chain(&call.func);
-                self.visit_arguments(&call.arguments);
+    fn rest_of_chain(&mut self, expression: &'a Expr) {
+        let mut at = expression;
+        loop {
+            match at {
+                Expr::Attribute(attribute) => at = &attribute.value,
+                Expr::Await(awaited) => at = &awaited.value,
+                Expr::Call(call) => {
+                    self.visit_arguments(&call.arguments);
+                    at = &call.func;
+                }
+                Expr::Name(_) => return,
+                other => return self.visit_expr(other),
             }
-            Expr::Name(_) => {}
-            other => self.visit_expr(other),
         }
     }
 }
 
-impl<'a> Visitor<'a> for Reader<'_> {
+impl<'a> Visitor<'a> for Reader<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
             Stmt::FunctionDef(function) => self.function(function),
@@ -366,9 +519,9 @@ impl<'a> Visitor<'a> for Reader<'_> {
             }
             Stmt::Assign(assign) => {
                 self.visit_expr(&assign.value);
-                let value = chain(&assign.value);
+                let value = self.chain(&assign.value);
                 for target in &assign.targets {
-                    self.assign(target, value.clone(), assign.range());
+                    self.assign(target, value, assign.range());
                 }
             }
             Stmt::AnnAssign(assign) => {
@@ -376,7 +529,7 @@ impl<'a> Visitor<'a> for Reader<'_> {
                 if let Some(value) = &assign.value {
                     self.visit_expr(value);
                 }
-                let value = instance(&assign.annotation);
+                let value = self.instance(&assign.annotation);
                 self.assign(&assign.target, value, assign.range());
             }
             Stmt::For(each) => {
@@ -389,30 +542,30 @@ impl<'a> Visitor<'a> for Reader<'_> {
                 for item in &with.items {
                     self.visit_expr(&item.context_expr);
                     if let Some(target) = &item.optional_vars {
-                        let value = chain(&item.context_expr);
+                        let value = self.chain(&item.context_expr);
                         self.assign(target, value, item.range());
                     }
                 }
                 self.visit_body(&with.body);
             }
-            other => visitor::walk_stmt(self, other),
+            other => self.deeper(|reader| visitor::walk_stmt(reader, other)),
         }
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
         match expression {
             Expr::Name(_) | Expr::Attribute(_) | Expr::Call(_) | Expr::Await(_) => {
-                if let Some(chain) = chain(expression) {
-                    self.use_chain(chain);
+                if let Some(chain) = self.chain(expression) {
+                    self.out.use_chain(self.scope, chain);
                 }
-                self.rest_of_chain(expression);
+                self.deeper(|reader| reader.rest_of_chain(expression));
             }
             Expr::Named(named) => {
                 self.visit_expr(&named.value);
-                let value = chain(&named.value);
+                let value = self.chain(&named.value);
                 self.assign(&named.target, value, named.range());
             }
-            other => visitor::walk_expr(self, other),
+            other => self.deeper(|reader| visitor::walk_expr(reader, other)),
         }
     }
 
@@ -425,90 +578,4 @@ impl<'a> Visitor<'a> for Reader<'_> {
             self.visit_expr(condition);
         }
     }
-}
-
-/// `None` for what is neither a name, an attribute nor a call.
-fn chain(expression: &Expr) -> Option<Chain> {
-    fn write(expression: &Expr, out: &mut String) {
-        match expression {
-            Expr::Name(name) => out.push_str(&name.id),
-            Expr::Attribute(attribute) => {
-                write(&attribute.value, out);
-                out.push('.');
-                out.push_str(&attribute.attr);
-            }
-            Expr::Call(call) => {
-                write(&call.func, out);
-                out.push_str("()");
-            }
-            Expr::Await(awaited) => write(&awaited.value, out),
-            _ => out.push('?'),
-        }
-    }
-    let mut out = String::new();
-    write(expression, &mut out);
-    (!matches!(out.as_str(), "?" | "?()")).then_some(out)
-}
-
-/// What is extended: of `Generic[T]` it is `Generic`.
-fn base(expression: &Expr) -> Option<Chain> {
-    match expression {
-        Expr::Subscript(subscript) => chain(&subscript.value),
-        Expr::Starred(_) => None,
-        other => chain(other),
-    }
-}
-
-/// An instance of what an annotation names: `Tree`, `"Tree"`, `Optional[Tree]` and `Tree | None` are
-/// all a `Tree()`.
-fn instance(annotation: &Expr) -> Option<Chain> {
-    match annotation {
-        Expr::Name(_) | Expr::Attribute(_) => Some(format!("{}()", chain(annotation)?)),
-        Expr::StringLiteral(text) => {
-            let text = text.value.to_str();
-            let is_path = !text.is_empty()
-                && text.split('.').all(|part| {
-                    !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_')
-                });
-            is_path.then(|| format!("{text}()"))
-        }
-        Expr::Subscript(subscript) => {
-            let name = chain(&subscript.value)?;
-            match name.rsplit('.').next()? {
-                "Optional" | "Annotated" | "Final" | "ClassVar" => match subscript.slice.as_ref() {
-                    Expr::Tuple(tuple) => instance(tuple.elts.first()?),
-                    one => instance(one),
-                },
-                _ => Some(format!("{name}()")),
-            }
-        }
-        Expr::BinOp(either) => instance(&either.left).or_else(|| instance(&either.right)),
-        _ => None,
-    }
-}
-
-fn docstring(body: &[Stmt]) -> Option<String> {
-    let Some(Stmt::Expr(first)) = body.first() else {
-        return None;
-    };
-    let Expr::StringLiteral(text) = first.value.as_ref() else {
-        return None;
-    };
-    let text = one_line(text.value.to_str());
-    (!text.is_empty()).then_some(text)
-}
-
-/// White space made single, and cut.
-fn one_line(text: &str) -> String {
-    let mut out = String::new();
-    for word in text.split_whitespace() {
-        if out.len() + word.len() + 1 > KEPT {
-            break;
-        }
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
 }

@@ -1,17 +1,19 @@
 //! BM25 over a changing set of short texts.
 
 mod postings;
-
-use std::collections::BTreeMap;
+mod search;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use self::postings::{Document, PostingList, Postings, Term};
+use self::{
+    postings::{Document, Postings, Term},
+    search::QueryTerms,
+};
 use crate::{
     Analyzer,
     layers::Layers,
-    ranking::{Best, Candidate, DocId, Scored},
+    ranking::{DocId, Scored},
 };
 
 /// The parameters of BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
@@ -83,17 +85,8 @@ impl Bm25Index {
 
     /// Adds a document as the most recent one, in place of the live document of that id if there is one.
     pub fn insert(&mut self, doc: DocId, text: &str) {
-        let mut length = 0;
-        let mut terms: BTreeMap<String, u32> = BTreeMap::new();
-        self.analyzer.for_each_term(text, |term| {
-            length += 1;
-            *terms.entry(term.to_owned()).or_default() += 1;
-        });
-        let terms = terms
-            .into_iter()
-            .map(|(text, count)| (Term::new(text), count))
-            .collect();
-        self.documents.insert(doc, Document::new(length, terms));
+        self.documents
+            .insert(doc, Document::new(&self.analyzer, text));
     }
 
     /// Removes a document; false if no live one has the id.
@@ -121,89 +114,15 @@ impl Bm25Index {
 
     /// The best `k` of the documents that `keep` accepts. Scores are those of the whole index.
     pub fn search_where(&self, query: &str, k: usize, keep: impl Fn(DocId) -> bool) -> Vec<Scored> {
-        let mut best = Best::new(k);
         let terms = self.query_terms(query);
-        if k == 0 || terms.is_empty() {
+        if k == 0 || terms.is_empty() || self.is_empty() {
             return Vec::new();
         }
-        let average = self.documents.total_weight() as f64 / self.len() as f64;
-        let Bm25Config { k1, b } = self.config;
-        let part = |weight: f64, count: u32, length: u32| {
-            let count = f64::from(count);
-            let norm = k1 * (1.0 - b + b * f64::from(length) / average);
-            weight * (count * (k1 + 1.0) / (count + norm))
-        };
-        let lists: Vec<Vec<Option<PostingList<'_>>>> = (self.documents.layers().iter())
-            .map(|layer| {
-                let find = |(term, _): &(Term, u32)| layer.block().content.find(term);
-                terms.iter().map(find).collect()
-            })
-            .collect();
-        let weights: Vec<f64> = (terms.iter().enumerate())
-            .map(|(at, (term, repetitions))| {
-                let frequency = self.document_frequency(term, lists.iter().map(|it| it[at]));
-                f64::from(*repetitions) * idf(self.len(), frequency)
-            })
-            .collect();
-
-        for document in self.documents.tail() {
-            let mut score = 0.0;
-            for ((term, _), weight) in terms.iter().zip(&weights) {
-                let count = document.entry.count(term);
-                if 0 < count {
-                    score += part(*weight, count, document.entry.length);
-                }
-            }
-            let candidate = Candidate {
-                score,
-                sequence: document.sequence,
-                doc: document.doc,
-            };
-            if 0.0 < score && best.would_take(&candidate) && keep(document.doc) {
-                best.offer(candidate);
-            }
-        }
-        for (layer, lists) in self.documents.layers().iter().zip(&lists) {
-            let block = layer.block();
-            let parts = lists.iter().zip(&weights);
-            let most: f64 = parts
-                .filter_map(|(list, weight)| {
-                    let list = list.as_ref()?;
-                    Some(part(*weight, list.highest_count, list.least_length))
-                })
-                .sum();
-            if most * (1.0 + 1e-9) < best.floor() {
-                continue;
-            }
-            let lengths = block.content.lengths();
-            let mut scores = vec![0.0; block.len()];
-            for (list, weight) in lists.iter().zip(&weights) {
-                let Some(list) = list else { continue };
-                for (place, count) in list.places.iter().zip(list.counts) {
-                    let place = usize::from(*place);
-                    scores[place] += part(*weight, *count, lengths[place]);
-                }
-            }
-            for (place, score) in scores.into_iter().enumerate() {
-                if score <= 0.0 || score < best.floor() || !layer.is_live(place) {
-                    continue;
-                }
-                let candidate = Candidate {
-                    score,
-                    sequence: block.sequence(place),
-                    doc: block.id(place),
-                };
-                if best.would_take(&candidate) && keep(candidate.doc) {
-                    best.offer(candidate);
-                }
-            }
-        }
-        best.into_list()
+        search::search(&self.documents, self.config, &terms, k, keep)
     }
 
-    /// The query's terms in the order in which they first occur, with their repetitions.
-    fn query_terms(&self, query: &str) -> Vec<(Term, u32)> {
-        let mut terms: Vec<(Term, u32)> = Vec::new();
+    fn query_terms(&self, query: &str) -> QueryTerms {
+        let mut terms = QueryTerms::new();
         self.analyzer.for_each_term(query, |term| {
             match terms.iter_mut().find(|(known, _)| known.text == term) {
                 Some((_, repetitions)) => *repetitions += 1,
@@ -211,29 +130,6 @@ impl Bm25Index {
             }
         });
         terms
-    }
-
-    /// Live documents that have the term, whose postings in each layer are given.
-    fn document_frequency<'a>(
-        &self,
-        term: &Term,
-        lists: impl Iterator<Item = Option<PostingList<'a>>>,
-    ) -> usize {
-        let layers = self.documents.layers().iter().zip(lists);
-        let frozen: usize = layers
-            .map(|(layer, list)| {
-                let places = list.map_or(&[][..], |it| it.places);
-                match layer.removed() {
-                    None => places.len(),
-                    Some(removed) => places
-                        .iter()
-                        .filter(|place| !removed.contains(usize::from(**place)))
-                        .count(),
-                }
-            })
-            .sum();
-        let tail = self.documents.tail().iter();
-        frozen + tail.filter(|it| 0 < it.entry.count(term)).count()
     }
 }
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::{
-    layers::{Frozen, Layers, Part},
+    layers::{Frozen, Layers, Part, Places},
     ranking::{Best, Candidate, DocId, Scored},
 };
 
@@ -188,10 +188,15 @@ impl Frozen for Vectors {
     fn merge(parts: &[Part<'_, Self>]) -> Self {
         let mut rows = Vec::new();
         for part in parts {
-            let dimension = part.content.rows.len() / part.places.len();
-            let all = part.content.rows.chunks_exact(dimension).zip(&part.places);
-            for (row, _) in all.filter(|(_, place)| place.is_some()) {
-                rows.extend_from_slice(row);
+            match &part.places {
+                Places::From(_) => rows.extend_from_slice(&part.content.rows),
+                Places::Each(places) => {
+                    let dimension = part.content.rows.len() / places.len();
+                    let all = part.content.rows.chunks_exact(dimension).zip(places);
+                    for (row, _) in all.filter(|(_, place)| place.is_some()) {
+                        rows.extend_from_slice(row);
+                    }
+                }
             }
         }
         Self { rows }

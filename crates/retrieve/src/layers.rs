@@ -5,6 +5,9 @@
 //! never merged again. A document of many terms counts as several. So an insertion costs a bounded amount however long the history is, also for snapshots
 //! that each merge on their own, and a clone copies two pointers.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::ranking::DocId;
@@ -43,8 +46,15 @@ pub(crate) trait Frozen: Sized {
 /// One layer as [`Frozen::merge`] sees it.
 pub(crate) struct Part<'a, F> {
     pub(crate) content: &'a F,
-    /// Old place to new place; `None` for what was removed.
-    pub(crate) places: Vec<Option<u16>>,
+    pub(crate) places: Places,
+}
+
+/// Where the documents of a part go.
+pub(crate) enum Places {
+    /// All of them, in order, from this place on.
+    From(u16),
+    /// By old place; `None` for what was removed.
+    Each(Vec<Option<u16>>),
 }
 
 pub(crate) struct Layers<F: Frozen> {
@@ -296,16 +306,25 @@ impl<F: Frozen> Block<F> {
         let (mut ids, mut sequences) = (Vec::new(), Vec::new());
         let mut parts = Vec::with_capacity(layers.len());
         for layer in layers {
-            let mut places = vec![None; layer.block.ids.len()];
-            for (place, new) in places.iter_mut().enumerate() {
-                if layer.is_live(place) {
-                    *new = u16::try_from(ids.len()).ok();
-                    ids.push(layer.block.ids[place]);
-                    sequences.push(layer.block.sequences[place]);
+            let block = &*layer.block;
+            // Sizes are bounded where merges are decided, so places fit.
+            let next = |ids: &[DocId]| u16::try_from(ids.len()).unwrap_or(u16::MAX);
+            let places = if layer.removed.is_none() {
+                let first = next(&ids);
+                ids.extend_from_slice(&block.ids);
+                sequences.extend_from_slice(&block.sequences);
+                Places::From(first)
+            } else {
+                let mut places = vec![None; block.len()];
+                for place in (0..block.len()).filter(|place| layer.is_live(*place)) {
+                    places[place] = Some(next(&ids));
+                    ids.push(block.ids[place]);
+                    sequences.push(block.sequences[place]);
                 }
-            }
+                Places::Each(places)
+            };
             parts.push(Part {
-                content: &layer.block.content,
+                content: &block.content,
                 places,
             });
         }

@@ -50,6 +50,8 @@ impl Eq for Candidate {}
 /// The best `k` candidates seen so far.
 pub(crate) struct Best {
     k: usize,
+    /// What the last of the best is known to reach.
+    least: f64,
     /// Worst on top.
     heap: BinaryHeap<Reverse<Candidate>>,
 }
@@ -58,19 +60,22 @@ impl Best {
     pub(crate) fn new(k: usize) -> Self {
         Self {
             k,
+            least: f64::NEG_INFINITY,
             heap: BinaryHeap::new(),
         }
     }
 
-    /// The score below which nothing can enter any more; minus infinity while there is room.
+    /// The score below which nothing can be among the best.
     pub(crate) fn floor(&self) -> f64 {
-        if self.k == 0 {
-            return f64::INFINITY;
-        }
         match self.heap.peek() {
-            Some(Reverse(worst)) if self.heap.len() == self.k => worst.score,
-            _ => f64::NEG_INFINITY,
+            Some(Reverse(worst)) if self.heap.len() == self.k => worst.score.max(self.least),
+            _ => self.least,
         }
+    }
+
+    /// To be told that `k` candidates of at least this score are still to come.
+    pub(crate) fn expect(&mut self, least: f64) {
+        self.least = self.least.max(least);
     }
 
     pub(crate) fn would_take(&self, candidate: &Candidate) -> bool {

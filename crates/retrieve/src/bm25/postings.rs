@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
-use crate::layers::{Frozen, Part};
+use crate::{
+    Analyzer,
+    hash::hash,
+    layers::{Frozen, Part, Places},
+};
 
 /// The terms of one document as the tail keeps them, ascending by hash, then text.
 pub(crate) struct Document {
@@ -52,26 +56,52 @@ pub(crate) struct PostingList<'a> {
     pub(crate) least_length: u32,
 }
 
+impl PostingList<'_> {
+    /// How often the document at the place has the term.
+    pub(crate) fn count(&self, place: usize) -> u32 {
+        let found = u16::try_from(place).map(|place| self.places.binary_search(&place));
+        found
+            .ok()
+            .and_then(Result::ok)
+            .map_or(0, |at| self.counts[at])
+    }
+}
+
 impl Document {
-    pub(crate) fn new(length: u32, mut terms: Vec<(Term, u32)>) -> Self {
-        terms.sort_by(|(a, _), (b, _)| (a.hash, &a.text).cmp(&(b.hash, &b.text)));
-        let mut text = String::new();
-        let terms = terms
-            .iter()
-            .map(|(term, count)| {
-                text.push_str(&term.text);
-                DocumentTerm {
-                    hash: term.hash,
-                    count: *count,
-                    end: text.len(),
+    pub(crate) fn new(analyzer: &Analyzer, text: &str) -> Self {
+        // All terms one after the other, then each distinct one once.
+        let mut all = String::with_capacity(text.len());
+        let mut found: Vec<(u64, Range<usize>)> = Vec::with_capacity(text.len() / 4);
+        analyzer.for_each_term(text, |term| {
+            let start = all.len();
+            all.push_str(term);
+            found.push((hash(term.as_bytes()), start..all.len()));
+        });
+        found.sort_unstable_by(|(a, x), (b, y)| {
+            (a.cmp(b)).then_with(|| all[x.clone()].cmp(&all[y.clone()]))
+        });
+        let mut document = Self {
+            length: u32::try_from(found.len()).unwrap_or(u32::MAX),
+            text: String::with_capacity(all.len()),
+            terms: Vec::with_capacity(found.len()),
+        };
+        for (hash, range) in found {
+            let term = &all[range];
+            match document.terms.len().checked_sub(1) {
+                Some(last) if document.terms[last].hash == hash && document.text(last) == term => {
+                    document.terms[last].count += 1;
                 }
-            })
-            .collect();
-        Self {
-            length,
-            text,
-            terms,
+                _ => {
+                    document.text.push_str(term);
+                    document.terms.push(DocumentTerm {
+                        hash,
+                        count: 1,
+                        end: document.text.len(),
+                    });
+                }
+            }
         }
+        document
     }
 
     /// How often the document has the term.
@@ -144,6 +174,18 @@ impl Postings {
         self.least_lengths[at] = self.least_lengths[at].min(length);
     }
 
+    /// Adds all postings of another's term to the term begun last, `first` places further on.
+    fn extend(&mut self, other: &Self, at: usize, first: u16) {
+        let postings = other.postings(at);
+        let places = &other.places[postings.clone()];
+        self.places.extend(places.iter().map(|place| place + first));
+        self.counts.extend_from_slice(&other.counts[postings]);
+        let last = self.hashes.len() - 1;
+        self.posting_ends[last] = self.places.len();
+        self.highest_counts[last] = self.highest_counts[last].max(other.highest_counts[at]);
+        self.least_lengths[last] = self.least_lengths[last].min(other.least_lengths[at]);
+    }
+
     fn drop_empty_term(&mut self) {
         let empty = self.postings(self.hashes.len() - 1).is_empty();
         if empty {
@@ -214,30 +256,42 @@ impl Frozen for Postings {
 
     fn merge(parts: &[Part<'_, Self>]) -> Self {
         let mut postings = Self::new();
-        for part in parts {
-            let lengths = part.content.lengths.iter().zip(&part.places);
-            let kept = lengths.filter(|(_, place)| place.is_some());
-            postings.lengths.extend(kept.map(|(length, _)| *length));
+        for Part { content, places } in parts {
+            match places {
+                Places::From(_) => postings.lengths.extend_from_slice(&content.lengths),
+                Places::Each(places) => {
+                    let all = content.lengths.iter().zip(places);
+                    let kept = all.filter(|(_, place)| place.is_some());
+                    postings.lengths.extend(kept.map(|(length, _)| *length));
+                }
+            }
         }
         // Terms of the parts in step, least first.
         let mut heads = vec![0; parts.len()];
-        let head = |part: usize, at: usize| {
-            let content = parts[part].content;
-            content.hashes.get(at).map(|hash| (*hash, content.text(at)))
-        };
-        while let Some((hash, text)) = (0..parts.len())
-            .filter_map(|part| head(part, heads[part]))
+        let hash_at = |part: usize, at: usize| parts[part].content.hashes.get(at).copied();
+        while let Some(hash) = (0..parts.len())
+            .filter_map(|part| hash_at(part, heads[part]))
             .min()
         {
+            let text = (0..parts.len())
+                .filter(|part| hash_at(*part, heads[*part]) == Some(hash))
+                .map(|part| parts[part].content.text(heads[part]))
+                .min()
+                .unwrap_or_default();
             postings.begin_term(hash, text);
             for (part, at) in heads.iter_mut().enumerate() {
-                if head(part, *at) != Some((hash, text)) {
+                let Part { content, places } = &parts[part];
+                if hash_at(part, *at) != Some(hash) || content.text(*at) != text {
                     continue;
                 }
-                let Part { content, places } = &parts[part];
-                for posting in content.postings(*at) {
-                    if let Some(place) = places[usize::from(content.places[posting])] {
-                        postings.push(place, content.counts[posting]);
+                match places {
+                    Places::From(first) => postings.extend(content, *at, *first),
+                    Places::Each(places) => {
+                        for posting in content.postings(*at) {
+                            if let Some(place) = places[usize::from(content.places[posting])] {
+                                postings.push(place, content.counts[posting]);
+                            }
+                        }
                     }
                 }
                 *at += 1;

@@ -61,6 +61,15 @@ pub struct Write {
     pub source_ids: Vec<String>,
 }
 
+impl FactKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Semantic => "semantic",
+            Self::Episodic => "episodic",
+        }
+    }
+}
+
 impl Fact {
     /// Whether it is still part of what is remembered.
     pub fn is_live(&self) -> bool {

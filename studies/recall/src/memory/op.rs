@@ -122,3 +122,12 @@ pub enum OpStatus {
     /// Refused: unknown id, wrong store, over a cap, unreadable.
     Failed,
 }
+
+impl From<FactKind> for Store {
+    fn from(kind: FactKind) -> Self {
+        match kind {
+            FactKind::Semantic => Self::Semantic,
+            FactKind::Episodic => Self::Episodic,
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod completion;
 mod datum;
 mod episode;
 mod estimate;
+mod interval;
 mod message;
 mod outcome;
 mod seed;
@@ -16,6 +17,7 @@ pub use completion::{BadSampling, Completion, Sampling, StopReason, TokenId, Wei
 pub use datum::{Batch, Datum};
 pub use episode::{Call, Episode, EpisodeId, Group, StepKey, TaskId};
 pub use estimate::Estimate;
+pub use interval::{Cluster, bootstrap, proportion};
 pub use message::{FunctionCall, Message, Speaker, ToolCall, ToolKind};
 pub use outcome::{Fault, FaultKind, Outcome, Reward};
 pub use seed::Seed;

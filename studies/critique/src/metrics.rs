@@ -4,14 +4,11 @@
 //! Several samples of one task are one draw of a task, never several: every interval widens with the
 //! agreement inside tasks.
 
-mod interval;
-
 use std::collections::BTreeMap;
 
-use record::{Estimate, TaskId};
+use record::{Cluster, Estimate, TaskId, bootstrap, proportion};
 
 use crate::format::Judgment;
-use interval::{Cluster, bootstrap, proportion};
 
 /// One critique of one program, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

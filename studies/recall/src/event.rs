@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use record::Episode;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -82,6 +83,20 @@ pub struct Grade {
     pub score: f64,
     pub exact_match: f64,
     pub f1: f64,
+    /// What the answer follows from, as far as the dataset says it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+}
+
+/// Something said that an answer follows from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The turn it was read in.
+    pub turn_id: u32,
+    /// The utterance; the whole turn where the dataset says no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_id: Option<String>,
 }
 
 /// What an episode's `notes` hold.
@@ -89,6 +104,9 @@ pub struct Grade {
 #[serde(deny_unknown_fields)]
 pub struct Notes {
     pub data_source: String,
+    /// What intervals are clustered by: episodes about one document are one draw.
+    #[serde(default)]
+    pub document: String,
     /// In the order in which they happened.
     pub events: Vec<Event>,
     /// Every fact that was ever written, dead ones too, by id.
@@ -97,4 +115,27 @@ pub struct Notes {
     pub summary: String,
     /// Prompts that had to be cut because blocks did not fit their budgets.
     pub truncated: u32,
+}
+
+impl Notes {
+    /// Of an episode that reached its verdict.
+    pub fn of(episode: &Episode) -> Option<Self> {
+        episode.outcome.reward()?;
+        serde_json::from_value(episode.notes.clone()).ok()
+    }
+}
+
+impl Evidence {
+    /// Whether `fact` was made from it before the turn `before`. Of a write whose utterances are not known
+    /// only the turn counts, and no evidence that names an utterance.
+    pub fn is_in(&self, fact: &Fact, before: u32) -> bool {
+        fact.written.iter().any(|write| {
+            write.turn_id < before
+                && write.turn_id == self.turn_id
+                && self
+                    .source_id
+                    .as_ref()
+                    .is_none_or(|source| write.source_ids.contains(source))
+        })
+    }
 }

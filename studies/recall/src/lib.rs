@@ -14,5 +14,5 @@ mod task;
 
 pub use answer::{AnswerForm, Reading, boxed};
 pub use dialogue::{Dialogue, Question, Session, Utterance};
-pub use event::{Event, Grade, Notes, Retrieved};
+pub use event::{Event, Evidence, Grade, Notes, Retrieved};
 pub use task::{ActionType, Facts, Granularity, Public, QuestionFacts, Task, TurnRole, TurnSpec};

@@ -7,7 +7,11 @@ use rollout::TaskRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::dialogue::{Answers, Dialogue, Question, Utterance};
+use crate::{
+    dialogue::{Answers, Dialogue, Question, Utterance},
+    event::Evidence,
+    metrics::Asked,
+};
 
 /// What one episode plays: history turns that are remembered, target turns that are answered.
 /// (`BatchInput` of the spec, section 1.1.) Tasks with one id share a GRPO group.
@@ -169,6 +173,45 @@ impl Task {
                 answers: answers.collect(),
             },
         }
+    }
+}
+
+impl Task {
+    /// What the answer of the target turn `turn_id` is graded against; `None` for other turns.
+    pub(crate) fn asked(&self, turn_id: u32) -> Option<Asked<'_>> {
+        let gold = self.gold.answers.get(&turn_id)?;
+        Some(Asked {
+            question_type: &self.facts.questions.get(&turn_id)?.question_type,
+            answers: &gold.answers,
+            abstain: gold.abstain,
+        })
+    }
+
+    /// Where the evidence for the answer of the target turn `turn_id` was read: utterances and sessions that
+    /// its gold names. Names that nothing in the task bears are left out.
+    pub(crate) fn evidence(&self, turn_id: u32) -> Vec<Evidence> {
+        let gold = self.gold.answers.get(&turn_id);
+        let names = gold.map_or(&[][..], |gold| &gold.evidence);
+        let found = names.iter().flat_map(|name| {
+            self.public.turns.iter().filter_map(move |turn| {
+                let is_named = |id: &Option<String>| id.as_ref() == Some(name);
+                let source_id = if is_named(&turn.session_id) {
+                    None
+                } else if turn.utterances.iter().any(|said| is_named(&said.source_id)) {
+                    Some(name.clone())
+                } else {
+                    return None;
+                };
+                Some(Evidence {
+                    turn_id: turn.turn_id,
+                    source_id,
+                })
+            })
+        });
+        let mut evidence: Vec<Evidence> = found.collect();
+        evidence.sort();
+        evidence.dedup();
+        evidence
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     overlap::{bleu_1, rouge_l},
     text,
 };
-use crate::{answer::Reading, event::Grade};
+use crate::{answer::Reading, event::Grade, task::Task};
 
 /// How answers to a benchmark's questions are scored. Where several gold answers are right the best counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -89,6 +89,7 @@ pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading
         score: f64::from(abstained),
         exact_match: f64::from(abstained),
         f1: f64::from(abstained),
+        evidence: Vec::new(),
         answer,
     };
     if asked.abstain {
@@ -131,6 +132,19 @@ pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading
     }
     grade.score = score(metric, asked, said, &readings);
     grade
+}
+
+/// Grades the response in the target turn `turn_id` of a task, its evidence included; `None` for other turns.
+pub fn grade_turn(
+    task: &Task,
+    turn_id: u32,
+    response: &str,
+    metric: Metric,
+    reading: &Reading,
+) -> Option<Grade> {
+    let mut grade = grade(task.asked(turn_id)?, response, metric, reading);
+    grade.evidence = task.evidence(turn_id);
+    Some(grade)
 }
 
 /// Scores an answer against one gold answer.

@@ -7,7 +7,7 @@ pub mod overlap;
 pub mod porter;
 pub mod text;
 
-pub use grade::{Asked, Metric, grade};
+pub use grade::{Asked, Metric, grade, grade_turn};
 
 #[cfg(test)]
 mod tests;

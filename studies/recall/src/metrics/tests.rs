@@ -385,6 +385,43 @@ fn the_closest_gold_answer_is_named() {
 }
 
 #[test]
+fn a_turn_is_graded_with_its_evidence() {
+    use crate::{Dialogue, Granularity, Question, Session, Task, Utterance};
+
+    let session = |name: &str, source: &str| Session {
+        session_id: Some(name.to_owned()),
+        timestamp: None,
+        utterances: vec![Utterance {
+            source_id: Some(source.to_owned()),
+            speaker: None,
+            text: "so".to_owned(),
+        }],
+    };
+    let question = Question::new("q", "Where?", "place", vec!["Paris".to_owned()]);
+    let evidence = ["s2", "D1:1", "D9:9", "D1:1"].map(str::to_owned);
+    let dialogue = Dialogue {
+        sample_id: "a".to_owned(),
+        data_source: "tiny".to_owned(),
+        split: "test".to_owned(),
+        document: "a".to_owned(),
+        sessions: vec![session("s1", "D1:1"), session("s2", "D2:1")],
+        questions: vec![question.with_evidence(evidence.to_vec())],
+        metadata: serde_json::Map::new(),
+    };
+    let task = Task::of_dialogue(&dialogue, Granularity::Sample).remove(0);
+    let grade = |turn| grade_turn(&task, turn, "Paris", Metric::F1, &Reading::default());
+    let found = grade(2).unwrap();
+    assert_eq!((found.score, found.gold.as_str()), (1.0, "Paris"));
+    let places: Vec<(u32, Option<&str>)> = found
+        .evidence
+        .iter()
+        .map(|evidence| (evidence.turn_id, evidence.source_id.as_deref()))
+        .collect();
+    assert_eq!(places, [(0, Some("D1:1")), (1, None)]);
+    assert_eq!(grade(0), None);
+}
+
+#[test]
 fn every_source_has_its_metric() {
     for (source, metric) in [
         ("tiny", Metric::F1),

@@ -1,27 +1,30 @@
-//! 95 % intervals: shares over clustered items, a bootstrap over tasks, and means over seeds.
+//! 95 % intervals over clusters of items that are one draw: tasks, dialogues, documents.
 
 use rand::RngExt;
-use record::{Estimate, Seed};
+
+use crate::{Estimate, Seed};
 
 /// The 97.5 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
 const RESAMPLES: usize = 1000;
 
-/// The items of one task that a share counts.
+/// What the items of one cluster add to a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Cluster {
-    pub(super) hits: f64,
-    pub(super) total: f64,
+pub struct Cluster {
+    /// Of every item between 0 and 1.
+    pub hits: f64,
+    /// How many items there are.
+    pub total: f64,
 }
 
 /// The share of hits with its Wilson interval; `None` without items.
 ///
-/// With several items a task the interval uses the number of independent items that would give the
-/// variance that is observed between tasks (Kish's effective sample size, linearised ratio estimate),
+/// With several items a cluster the interval uses the number of independent items that would give the
+/// variance that is observed between clusters (Kish's effective sample size, linearised ratio estimate),
 /// at most the number of items. Where that variance says nothing (every item alike) it is the number
-/// of tasks.
-pub(super) fn proportion(clusters: impl Iterator<Item = Cluster>) -> Option<Estimate> {
+/// of clusters.
+pub fn proportion(clusters: impl Iterator<Item = Cluster>) -> Option<Estimate> {
     let clusters: Vec<Cluster> = clusters.filter(|cluster| cluster.total > 0.0).collect();
     let n: f64 = clusters.iter().map(|cluster| cluster.total).sum();
     if n == 0.0 {
@@ -62,8 +65,9 @@ fn wilson(share: f64, n: f64) -> Estimate {
 }
 
 /// The statistic of all `n` units with the percentile interval of resamples with replacement; `None`
-/// where it is undefined. Resamples in which it is undefined are left out.
-pub(super) fn bootstrap(
+/// where it is undefined. Resamples in which it is undefined are left out; they are always the same ones
+/// for the same `n`.
+pub fn bootstrap(
     n: usize,
     statistic: impl Fn(&mut dyn Iterator<Item = usize>) -> Option<f64>,
 ) -> Option<Estimate> {

@@ -7,7 +7,8 @@ use retrieve::Analyzer;
 use crate::task::TurnSpec;
 
 use super::{
-    apply::{Author, Outcome},
+    apply::Author,
+    change::Outcome,
     config::Compression,
     extract,
     manager::MemoryManager,

@@ -24,7 +24,7 @@ pub struct MemoryConfig {
     /// Longest piece of a turn under `extraction = "chunk"`.
     pub chunk_tokens: usize,
     /// Live facts at most: over it, the least important one goes (absent importance counts as 0.5),
-    /// among equals the one that was last written in the earliest turn, then the lowest id. 0: no limit.
+    /// among equals the one whose last write is the oldest. 0: no limit.
     pub max_facts: usize,
     /// Overlap (Jaccard) of words and pairs of neighbouring words from which a new fact counts as one that
     /// is there already, unless their numbers differ. Above 0.5 and at most 1; 0: only identical texts do.

@@ -53,6 +53,8 @@ pub struct Fact {
 #[serde(deny_unknown_fields)]
 pub struct Write {
     pub turn_id: u32,
+    /// The record of it.
+    pub op_id: u32,
     /// The policy call that asked for it (index in the episode's calls); absent for rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<u32>,
@@ -74,6 +76,11 @@ impl Fact {
     /// Whether it is still part of what is remembered.
     pub fn is_live(&self) -> bool {
         !self.deleted && self.superseded_by.is_none()
+    }
+
+    /// The record of its last write: what was written later has a higher one.
+    pub fn last_write(&self) -> u32 {
+        self.written.last().map_or(0, |write| write.op_id)
     }
 }
 

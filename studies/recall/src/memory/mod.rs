@@ -5,6 +5,7 @@
 //! clone of it is a snapshot. Neither ever sees a gold answer: all that they are given is turns and texts.
 
 mod apply;
+mod change;
 mod compress;
 mod config;
 mod dates;
@@ -13,9 +14,11 @@ mod extract;
 mod fact;
 mod manager;
 mod op;
+mod persist;
 pub mod protocol;
 mod search;
 mod sentences;
+mod snapshot;
 mod state;
 mod view;
 
@@ -31,8 +34,10 @@ pub use extract::{Extracted, chunks, extract};
 pub use fact::{BadFactId, Fact, FactId, FactKind, Write};
 pub use manager::{CountTokens, MemoryError, MemoryManager};
 pub use op::{Compressed, MemoryOp, OpKind, OpRecord, OpStatus, Store};
+pub use persist::BadMemory;
 pub use protocol::OpFormat;
 pub use search::{Hit, RetrieveOptions};
 pub use sentences::sentences;
+pub use snapshot::{SnapshotCache, SnapshotKey};
 pub use state::{BlockTokens, MemoryState, WindowTurn};
 pub use view::{Cut, FactLine, MemoryView, ShownFact, ShownTurn, ViewBudget};

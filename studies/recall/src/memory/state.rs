@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use retrieve::{Bm25Index, DenseIndex};
 use rpds::{QueueSync, RedBlackTreeSetSync, VectorSync};
+use serde::{Deserialize, Serialize};
 
 use super::{
     duplicates::Duplicates,
@@ -47,21 +48,24 @@ pub(super) struct Text {
 pub(super) struct Leaving {
     /// Importance as its bits, which for numbers from 0 to 1 sort alike.
     importance: u32,
-    /// The turn of its last write.
-    turn_id: u32,
+    /// The record of its last write.
+    op_id: u32,
     id: FactId,
 }
 
 /// A recent turn, as it was.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WindowTurn {
     pub turn_id: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
     /// One line an utterance, behind its speaker.
     pub text: String,
     /// Of `text`.
     pub tokens: u32,
     /// What may be kept of it in a summary; only where there will be one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) sentences: Vec<String>,
 }
 
@@ -146,7 +150,7 @@ impl Leaving {
     pub(super) fn of(fact: &Fact) -> Self {
         Self {
             importance: fact.importance.unwrap_or(0.5).to_bits(),
-            turn_id: fact.written.last().map_or(0, |write| write.turn_id),
+            op_id: fact.last_write(),
             id: fact.id,
         }
     }

@@ -194,11 +194,7 @@ impl MemoryManager {
         }
         gone.reverse();
         if self.config.fact_order == FactOrder::Written {
-            ranked.sort_by_key(|shown| {
-                let fact = state.fact(shown.id);
-                let turn = fact.and_then(|fact| fact.written.last());
-                (turn.map(|write| write.turn_id), shown.id)
-            });
+            ranked.sort_by_key(|shown| state.fact(shown.id).map(Fact::last_write));
             // Tokens can merge over line breaks, and differently in another order.
             tokens = self.lines_tokens(&ranked);
         }

@@ -3,11 +3,13 @@
 pub mod benchmarks;
 mod grade;
 pub mod locomo;
+mod measures;
 pub mod overlap;
 pub mod porter;
 pub mod text;
 
 pub use grade::{Asked, Metric, grade, grade_turn};
+pub use measures::{MemorySize, memory_over_turns, of_evaluation, of_step};
 
 #[cfg(test)]
 mod tests;

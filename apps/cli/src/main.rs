@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args, screen),
         Command::Eval(args) => evaluate::run(&args, screen),
         Command::Report(args) => report::run(&args, screen),
-        Command::Plan(args) => plan::run(&args, screen),
+        Command::Plan(args) => plan::run(&args),
         Command::Judge(args) => judge::run(&args, screen),
         Command::Sample(args) => sample::run(&args),
         Command::Chat(args) => chat::run(&args, screen),

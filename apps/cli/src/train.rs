@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 
 use journal::{Replay, RunDir, RunStarted};
 use recipe::Resolved;
-use tokio::signal::unix::{SignalKind, signal};
+use record::Seed;
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
 use train::Stop;
 
 use crate::{
@@ -13,73 +17,95 @@ use crate::{
     machine,
     report::print_result,
     screen::Screen,
-    walk::{Instruments, Walk, recipe::Recipe, tasks::check_task_files},
+    walk::{Commands, Frame, StudyWalk, load},
 };
 
 pub(crate) fn run(args: &TrainArgs, screen: Screen) -> Outcome<()> {
     match (&args.resume, &args.recipe) {
         (Some(directory), _) => {
-            let (recipe, run, replay) = resume(directory, screen)?;
-            let instruments = Instruments::start(&recipe)?;
-            walk(&recipe, &run, &replay, &instruments, args.json, screen)
+            let (run, replay) = RunDir::open(directory).asked()?;
+            let text = run.recipe().asked()?;
+            let study = Commands::of_run(directory, &text)?;
+            (study.resume)((run, replay), &text, args, screen)
         }
         (None, Some(path)) => {
-            let resolved = Recipe::load(path, &args.set).asked()?;
-            resolved.value.check().asked()?;
-            check_task_files(&resolved.value)?;
-            // Before the directory, so that a machine without a sandbox leaves none behind.
-            let instruments = Instruments::start(&resolved.value)?;
-            let run = begin(path, &resolved, args, screen)?;
-            walk(
-                &resolved.value,
-                &run,
-                &Replay::default(),
-                &instruments,
-                args.json,
-                screen,
-            )
+            let study = Commands::of_recipe(path, &args.set)?;
+            (study.train)(path, args, screen)
         }
         (None, None) => Err(Failure::Asked(anyhow::anyhow!("name a recipe"))),
     }
 }
 
-fn walk(
-    recipe: &Recipe,
-    run: &RunDir,
-    replay: &Replay,
-    instruments: &Instruments,
-    json: bool,
-    screen: Screen,
-) -> Outcome<()> {
-    let stop = Stop::default();
-    stop_on_request(instruments, &stop, screen)?;
-    let walk = Walk {
+/// Begins a run of a study.
+pub(crate) fn begin<W: StudyWalk>(path: &Path, args: &TrainArgs, screen: Screen) -> Outcome<()> {
+    let resolved = load::<W>(path, &args.set).asked()?;
+    let recipe = &resolved.value;
+    W::check(recipe).asked()?;
+    W::check_files(recipe)?;
+    // Before the directory, so that a machine without what the study needs leaves none behind.
+    let instruments = W::start(recipe)?;
+    let run = create::<W>(path, &resolved, args, screen)?;
+    walk::<W>(
         recipe,
-        run,
-        replay,
-        instruments,
+        (&run, &Replay::default()),
+        &instruments,
+        args,
         screen,
-        stop: &stop,
-    };
-    walk.train()?;
-    print_result(run.path(), json, screen)
+    )
 }
 
-fn begin(
+/// Goes on with a run of a study.
+pub(crate) fn resume<W: StudyWalk>(
+    (run, replay): (RunDir, Replay),
+    text: &str,
+    args: &TrainArgs,
+    screen: Screen,
+) -> Outcome<()> {
+    let recipe = resumed::<W>(&run, &replay, text, screen)?;
+    let instruments = W::start(&recipe)?;
+    walk::<W>(&recipe, (&run, &replay), &instruments, args, screen)
+}
+
+fn walk<W: StudyWalk>(
+    recipe: &W::Recipe,
+    (run, replay): (&RunDir, &Replay),
+    instruments: &W::Instruments,
+    args: &TrainArgs,
+    screen: Screen,
+) -> Outcome<()> {
+    let (common, engines) = (W::common(recipe), instruments.as_ref());
+    let stop = Stop::default();
+    stop_on_request(&engines.runtime, &stop, screen)?;
+    let frame = Frame {
+        run,
+        replay,
+        engines,
+        screen,
+        stop: &stop,
+        seed: Seed(common.seed),
+        training: common.training,
+    };
+    W::train(&frame, recipe, instruments)?;
+    frame.finish()?;
+    print_result(run.path(), args.json, screen)
+}
+
+fn create<W: StudyWalk>(
     path: &Path,
-    recipe: &Resolved<Recipe>,
+    recipe: &Resolved<W::Recipe>,
     args: &TrainArgs,
     screen: Screen,
 ) -> Outcome<RunDir> {
     let Resolved { value, text, hash } = recipe;
+    let common = W::common(value);
     let directory = match &args.run {
         Some(directory) => directory.clone(),
-        None => free_directory(&value.name),
+        None => free_directory(common.name),
     };
     let started = RunStarted {
-        study: "critique".to_owned(),
-        name: value.name.clone(),
-        seed: value.seed,
+        study: W::NAME.to_owned(),
+        name: common.name.to_owned(),
+        seed: common.seed,
         recipe_hash: hash.clone(),
         etude: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine::facts(),
@@ -89,16 +115,21 @@ fn begin(
         "{}: {}, seed {}",
         directory.display(),
         path.display(),
-        value.seed
+        common.seed
     ));
     Ok(run)
 }
 
-fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)> {
-    let (run, replay) = RunDir::open(directory).asked()?;
-    let text = run.recipe().asked()?;
+/// The recipe of a run that goes on, if it is the one that the run began with.
+fn resumed<W: StudyWalk>(
+    run: &RunDir,
+    replay: &Replay,
+    text: &str,
+    screen: Screen,
+) -> Outcome<W::Recipe> {
+    let directory = run.path();
     let origin = directory.join("recipe.toml").display().to_string();
-    let Resolved { value, hash, .. } = recipe::resolve::<Recipe>(&text, &origin, &[]).asked()?;
+    let Resolved { value, hash, .. } = recipe::resolve::<W::Recipe>(text, &origin, &[]).asked()?;
     if let Some(started) = replay.started()
         && started.recipe_hash != hash
     {
@@ -122,7 +153,7 @@ fn resume(directory: &Path, screen: Screen) -> Outcome<(Recipe, RunDir, Replay)>
             replay.recovered.leftovers.len()
         ));
     }
-    Ok((value, run, replay))
+    Ok(value)
 }
 
 /// `runs/<name>`, or with the first number behind it that is free.
@@ -139,13 +170,13 @@ fn free_directory(name: &str) -> PathBuf {
 
 /// The first Ctrl-C, or request to terminate, asks the loops to stop where nothing is lost; the
 /// second ends the process.
-fn stop_on_request(instruments: &Instruments, stop: &Stop, screen: Screen) -> Outcome<()> {
+fn stop_on_request(runtime: &Runtime, stop: &Stop, screen: Screen) -> Outcome<()> {
     // The handlers stand when this returns, so no signal of a started run goes unheard.
-    let _runtime = instruments.runtime.enter();
+    let _entered = runtime.enter();
     let mut interrupts = signal(SignalKind::interrupt()).failed()?;
     let mut terminations = signal(SignalKind::terminate()).failed()?;
     let stop = stop.clone();
-    instruments.runtime.spawn(async move {
+    runtime.spawn(async move {
         let mut asked = async || {
             tokio::select! {
                 heard = interrupts.recv() => heard,

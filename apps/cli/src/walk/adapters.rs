@@ -1,22 +1,19 @@
-//! Adapters of roles: put over a role's weights when its recipe says so, and trained from then on.
+//! Adapters of policies: put over a policy's weights when its recipe says so, and trained from then on.
 
 use std::sync::Arc;
 
 use chat::Chat;
-use engine::{Adapter, LearnerOptions, LoraConfig, LoraTarget, Model};
+use engine::{Adapter, LoraConfig, LoraTarget, Model};
 use record::Seed;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Walk,
-    recipe::{Role, Training},
-};
+use super::{Frame, settings::PolicySettings};
 use crate::failure::{Classify, Outcome};
 
-/// The weights that a role's adapters lie over, when supervised stages train adapters.
+/// The weights that a policy's adapters lie over, when supervised stages train adapters.
 pub(crate) const BASE: &str = "base";
 
-/// When a role's adapters come, and what they are made of.
+/// When a policy's adapters come, and what they are made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lora {
@@ -51,22 +48,19 @@ impl Lora {
     }
 }
 
-impl Walk<'_> {
-    /// Puts new adapters over `model` if the role's begin after so many stages. They name the
+impl Frame<'_> {
+    /// Puts new adapters over `model` if the policy's begin after so many stages. They name the
     /// checkpoint `base` as theirs, which is written first.
     pub(super) fn adapted(
         &self,
-        (role, settings, stage): (&str, &Role, usize),
+        policy: &PolicySettings<'_>,
+        stage: usize,
         base: &str,
         chat: &Chat,
         model: Arc<Model>,
         seed: Seed,
     ) -> Outcome<Arc<Model>> {
-        let Some(lora) = settings
-            .lora
-            .as_ref()
-            .filter(|lora| lora.full_stages == stage)
-        else {
+        let Some(lora) = policy.lora.filter(|lora| lora.full_stages == stage) else {
             return Ok(model);
         };
         self.save_model(base, chat, &model)?;
@@ -74,21 +68,12 @@ impl Walk<'_> {
         // Checkpoints lie side by side.
         let adapter = adapter.named_base(&format!("../{base}"));
         self.screen.say(format!(
-            "  {role}: adapters of rank {} train {} numbers, the {} of {base} stay as they are",
+            "  {}: adapters of rank {} train {} numbers, the {} of {base} stay as they are",
+            policy.name,
             lora.rank,
             adapter.n_parameters(),
             model.n_parameters(),
         ));
         Ok(Arc::new(model.with_adapter(Arc::new(adapter)).failed()?))
-    }
-}
-
-/// Training settings of one phase, its dropout drawn from the phase's own stream.
-pub(super) fn learner_options(training: &Training, seed: Seed) -> LearnerOptions {
-    LearnerOptions {
-        micro_batch_tokens: training.micro_batch_tokens,
-        gradient_checkpointing: training.gradient_checkpointing,
-        seed: seed.stream("dropout", 0),
-        ..LearnerOptions::default()
     }
 }

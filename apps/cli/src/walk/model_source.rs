@@ -1,4 +1,4 @@
-//! Where the model of a role comes from: `model = { … }` or `model = "hf:DIRECTORY"` of a recipe.
+//! Where the model of a policy comes from: `model = { … }` or `model = "hf:DIRECTORY"` of a recipe.
 
 use std::{
     fmt,
@@ -13,7 +13,9 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-/// What a role's model is before its first step of training.
+use super::settings::is_default;
+
+/// What a policy's model is before its first step of training.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ModelSource {
     /// New, of these sizes.
@@ -77,7 +79,7 @@ impl ModelSource {
         }
     }
 
-    /// The weights that a role begins with.
+    /// The weights that a policy begins with.
     pub(crate) fn open(&self, chat: &Chat, seed: Seed) -> Result<engine::Model, ModelError> {
         match self {
             Self::Random(model) => {
@@ -166,10 +168,6 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
-/// Left out of the resolved recipe, so that recipes without it keep their hash.
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 fn rope_theta() -> f64 {
     10_000.0
 }

@@ -1,123 +1,103 @@
-//! Phase `rl`: the critic learns from what its critiques lead to.
+//! Phase `rl`: a policy learns from what its responses lead to.
 
 use std::sync::Arc;
 
-use critique::{CRITIC, Purpose, REVISER};
+use chat::Chat;
 use engine::Model;
 use learn::{EngineTrainer, EngineValueTrainer, Trainer, ValueTrainer};
-use rollout::{Roles, Runner};
-use serde_json::json;
-use train::{Reinforce, StepDone};
+use record::{Sampling, Seed};
+use rollout::{Options as RolloutOptions, Roles, Runner, Study};
+use train::{Reinforce, ReinforceConfig, StepDone};
 
-use super::{
-    Walk, adapters::learner_options, supervise::CRITIC_SFT, tasks::TaskSets, vocabulary::Chats,
-};
+use super::{Frame, settings::PolicySettings};
 use crate::failure::{Classify, Outcome};
 
 const PHASE: &str = "rl";
 
-/// Checkpoint of the critic after reinforcement.
-pub(crate) const CRITIC_RL: &str = "critic-rl";
+/// A policy that is reinforced, and all that it is played with.
+pub(crate) struct Reinforcement<'a, S: Study> {
+    pub(crate) policy: &'a PolicySettings<'a>,
+    pub(crate) role: &'a str,
+    pub(crate) sampling: Sampling,
+    pub(crate) chat: &'a Chat,
+    /// What it begins as: the checkpoint's name, and the weights.
+    pub(crate) base: &'a str,
+    pub(crate) model: Arc<Model>,
+    /// Where it ends up.
+    pub(crate) checkpoint: &'a str,
+    /// The roles that stay as they are.
+    pub(crate) frozen: Roles,
+    pub(crate) study: Arc<S>,
+    pub(crate) tasks: &'a [Arc<S::Task>],
+    pub(crate) config: &'a ReinforceConfig,
+    pub(crate) rollout: &'a RolloutOptions,
+    pub(crate) seed: Seed,
+}
 
-impl Walk<'_> {
-    /// Trains the critic and returns its weights; the reviser and the reference stay as they are.
-    pub(super) fn reinforce(
+impl Frame<'_> {
+    /// Trains the policy and returns its weights; the reference and the frozen roles stay as they are.
+    /// `line` says a step to people.
+    pub(crate) fn reinforce<S: Study>(
         &self,
-        sets: &TaskSets,
-        chats: &Chats,
-        critic: &Arc<Model>,
-        reviser: &Arc<Model>,
+        of: Reinforcement<'_, S>,
+        line: impl Fn(&StepDone<'_>) -> String,
     ) -> Outcome<Arc<Model>> {
-        let advantage = json!(self.recipe.rl.algorithm.advantage);
-        self.screen.headline(format!(
-            "Reinforcement: the critic, paid by the revision's tests; advantages by {}",
-            advantage.as_str().unwrap_or_default()
-        ));
-        if self.replay.checkpoint(CRITIC_RL).is_some() {
+        if self.replay.checkpoint(of.checkpoint).is_some() {
             self.screen.say("  done before");
-            return self.load_model(CRITIC_RL).map(Arc::new);
+            return self.load_model(of.checkpoint).map(Arc::new);
         }
-        let engine = &self.instruments.engine;
-        let (reference, stages) = (critic, self.recipe.sft.critic.len());
-        let seed = self.seed().stream("rl", 0);
-        let role = (CRITIC, &self.recipe.critic, stages);
-        let critic = &self.adapted(role, CRITIC_SFT, &chats.critic, reference.clone(), seed)?;
-        let options = learner_options(&self.recipe.training, seed);
-        let reference = Some(reference.clone());
-        let mut trainer = EngineTrainer::new(engine, critic.clone(), reference, options);
-        let mut values = self.recipe.rl.value.as_ref().map(|_| {
+        let (policy, config, seed) = (of.policy, of.config, of.seed);
+        let engine = &self.engines.engine;
+        let stages = policy.stages.len();
+        let model = self.adapted(policy, stages, of.base, of.chat, of.model.clone(), seed)?;
+        let options = self.training.learner_options(seed);
+        let mut trainer = EngineTrainer::new(engine, model.clone(), Some(of.model), options);
+        let mut values = config.value.as_ref().map(|_| {
             // A value function begins as what the policy begins as.
-            EngineValueTrainer::new(engine, critic.clone(), options)
+            EngineValueTrainer::new(engine, model.clone(), options)
         });
-        let policy = Arc::new(
-            self.instruments
-                .policy(CRITIC, &chats.critic, critic.clone())?,
-        );
-        let frozen = Arc::new(
-            self.instruments
-                .policy(REVISER, &chats.reviser, reviser.clone())?,
-        );
-        let roles = Roles::default()
-            .bind(CRITIC, policy.clone(), self.recipe.critic.sampling())
-            .bind(REVISER, frozen, self.recipe.reviser.sampling());
-        let study = self.instruments.study(self.recipe, Purpose::Training);
-        let mut runner = Runner::new(study.clone(), roles, self.recipe.rollout.clone());
-        if self.recipe.rl.algorithm.advantage.needs_greedy() {
-            runner = runner.with_greedy(CRITIC);
+        let player = Arc::new(self.engines.policy(of.role, of.chat, model)?);
+        let roles = of.frozen.bind(of.role, player.clone(), of.sampling);
+        let mut runner = Runner::new(of.study.clone(), roles, of.rollout.clone());
+        if config.algorithm.advantage.needs_greedy() {
+            runner = runner.with_greedy(of.role);
         }
         let reinforce = Reinforce {
             phase: PHASE,
             run: self.run,
-            chat: &chats.critic,
+            chat: of.chat,
             replay: self.replay,
-            study: study.as_ref(),
+            study: of.study.as_ref(),
             runner: &runner,
-            tasks: &sets.train,
-            role: CRITIC,
-            config: &self.recipe.rl,
+            tasks: of.tasks,
+            role: of.role,
+            config,
             seed,
-            runtime: self.instruments.runtime.handle(),
+            runtime: self.engines.runtime.handle(),
             stop: self.stop,
         };
         self.phase(PHASE, || {
-            let work = self.screen.work(PHASE, self.recipe.rl.steps);
+            let work = self.screen.work(PHASE, config.steps);
             let trained = reinforce.train(
                 &mut trainer,
                 values
                     .as_mut()
                     .map(|values| values as &mut dyn ValueTrainer),
-                |published| policy.publish(published.weights, published.version),
+                |published| player.publish(published.weights, published.version),
                 |_, _| {},
                 |done| {
                     work.note(done.step, &line(&done), true);
                 },
             );
             self.classify(trained)?;
-            work.done(format!("{} steps", self.recipe.rl.steps));
+            work.done(format!("{} steps", config.steps));
             Ok(0)
         })?;
         if self.replay.phase_ended(PHASE).is_some() {
             self.load_stage(PHASE, &mut trainer)?;
         }
         let model = trainer.publish().failed()?.weights;
-        self.save_model(CRITIC_RL, &chats.critic, &model)?;
+        self.save_model(of.checkpoint, of.chat, &model)?;
         Ok(model)
     }
-}
-
-/// What a person wants to see of a step.
-fn line(done: &StepDone<'_>) -> String {
-    let metric = |name: &str| done.metrics.get(name).copied().unwrap_or(f64::NAN);
-    let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
-    let again = if done.replayed { " (done before)" } else { "" };
-    // Of the update; of the episodes where it has no KL term, or there was none.
-    let kl = done.metrics.get("actor/kl_loss").copied();
-    format!(
-        "reward {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, {:.1} s{again}",
-        metric("critic/score/mean"),
-        kl.unwrap_or_else(|| metric("actor/kl")),
-        metric("judgment_accuracy"),
-        1.0 - metric("rollout/zero_variance_share"),
-        timing("timing_s/step"),
-    )
 }

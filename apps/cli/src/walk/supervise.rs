@@ -1,119 +1,84 @@
-//! Phases `sft/critic/…` and `sft/reviser/…`: both roles from what their models begin with.
+//! Phases `sft/…`: a policy from what its model begins with to the end of its supervised stages.
 
 use std::sync::Arc;
 
 use chat::Chat;
-use critique::{
-    prompts::{critic_lesson, reviser_lesson},
-    tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
-};
 use engine::Model;
 use learn::{EngineTrainer, Trainer};
 use record::{Datum, Message, Seed};
 use train::{Example, StepDone, Supervised, SupervisedStage, examples_to_rows};
 
 use super::{
-    Walk,
-    adapters::{BASE, learner_options},
-    recipe::{Recipe, Role, Stage},
+    Frame,
+    adapters::BASE,
+    settings::{PolicySettings, StageSize},
 };
 use crate::failure::{Classify, Outcome};
 
-/// Checkpoint of the critic before reinforcement.
-pub(crate) const CRITIC_SFT: &str = "critic-sft";
-/// Checkpoint of the frozen reviser.
-pub(crate) const REVISER: &str = "reviser";
+/// A policy that is supervised.
+pub(crate) struct Supervision<'a> {
+    pub(crate) policy: &'a PolicySettings<'a>,
+    /// Where it ends up.
+    pub(crate) checkpoint: &'a str,
+    pub(crate) chat: &'a Chat,
+    /// Of its weights and its stages.
+    pub(crate) seed: Seed,
+    /// Steps between checkpoints.
+    pub(crate) save_every: u64,
+}
 
-impl Walk<'_> {
-    pub(super) fn supervised_critic(&self, chat: &Chat) -> Outcome<Arc<Model>> {
-        self.screen
-            .headline("Supervised: the critic learns to write critiques");
-        let seed = self.seed().stream("critic", 0);
-        self.supervised(
-            CRITIC_SFT,
-            "critic",
-            chat,
-            &self.recipe.critic,
-            seed,
-            &self.recipe.sft.critic,
-            |stage, index| critic_rows(self.recipe, chat, &stage.mix, index, stage.rows),
-        )
-    }
-
-    pub(super) fn supervised_reviser(&self, chat: &Chat) -> Outcome<Arc<Model>> {
-        self.screen
-            .headline("Supervised: the reviser learns to follow critiques to the letter");
-        let seed = self.seed().stream("reviser", 0);
-        self.supervised(
-            REVISER,
-            "reviser",
-            chat,
-            &self.recipe.reviser,
-            seed,
-            &self.recipe.sft.reviser,
-            |stage, index| reviser_rows(self.recipe, chat, &stage.mix, index, stage.rows),
-        )
-    }
-
-    /// All stages of a role, ending in the checkpoint `name`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one caller a role, each naming all of it"
-    )]
-    fn supervised<Mix>(
+impl Frame<'_> {
+    /// All stages of a policy; `rows_of` gives the rows of the stage with this index.
+    pub(crate) fn supervised(
         &self,
-        name: &str,
-        role: &str,
-        chat: &Chat,
-        settings: &Role,
-        seed: Seed,
-        stages: &[Stage<Mix>],
-        rows_of: impl Fn(&Stage<Mix>, u64) -> Outcome<Vec<Datum>>,
+        of: &Supervision<'_>,
+        rows_of: impl Fn(usize) -> Outcome<Vec<Datum>>,
     ) -> Outcome<Arc<Model>> {
-        if self.replay.checkpoint(name).is_some() {
+        let (policy, chat) = (of.policy, of.chat);
+        if self.replay.checkpoint(of.checkpoint).is_some() {
             self.screen.say("  done before");
-            return self.load_model(name).map(Arc::new);
+            return self.load_model(of.checkpoint).map(Arc::new);
         }
-        let start = settings.model.open(chat, seed.stream("weights", 0));
+        let start = policy.model.open(chat, of.seed.stream("weights", 0));
         let mut model = Arc::new(start.asked()?);
         self.screen.say(format!(
             "  {} parameters, {}",
             model.n_parameters(),
-            settings.model.origin()
+            policy.model.origin()
         ));
-        for (index, stage) in stages.iter().enumerate() {
-            let phase = format!("sft/{role}/{}", index + 1);
-            let engine = &self.instruments.engine;
-            let base = format!("{role}-{BASE}");
-            model = self.adapted((role, settings, index), &base, chat, model, seed)?;
-            let options =
-                learner_options(&self.recipe.training, seed.stream("stage", index as u64));
-            let mut trainer = EngineTrainer::new(engine, model, None, options);
+        for (index, stage) in policy.stages.iter().enumerate() {
+            let phase = format!("sft/{}/{}", policy.name, index + 1);
+            let base = format!("{}-{BASE}", policy.name);
+            model = self.adapted(policy, index, &base, chat, model, of.seed)?;
+            let options = self
+                .training
+                .learner_options(of.seed.stream("stage", index as u64));
+            let mut trainer = EngineTrainer::new(&self.engines.engine, model, None, options);
             if self.replay.phase_ended(&phase).is_some() {
                 self.load_stage(&phase, &mut trainer)?;
             } else {
-                let rows = rows_of(stage, index as u64)?;
+                let rows = rows_of(index)?;
                 self.phase(&phase, || {
-                    self.stage(&phase, stage, &rows, &mut trainer, chat)
+                    self.stage(&phase, stage, &rows, &mut trainer, of)
                 })?;
             }
             model = trainer.publish().failed()?.weights;
         }
-        self.save_model(name, chat, &model)?;
+        self.save_model(of.checkpoint, chat, &model)?;
         Ok(model)
     }
 
-    fn stage<Mix>(
+    fn stage(
         &self,
         phase: &str,
-        stage: &Stage<Mix>,
+        stage: &StageSize<'_>,
         rows: &[Datum],
         trainer: &mut EngineTrainer,
-        chat: &Chat,
+        of: &Supervision<'_>,
     ) -> Outcome<u64> {
         let supervised = Supervised {
             run: self.run,
-            chat,
+            chat: of.chat,
             replay: self.replay,
             stop: self.stop,
         };
@@ -123,8 +88,8 @@ impl Walk<'_> {
             phase,
             rows,
             batch_rows: stage.batch_rows,
-            optimizer: &stage.optimizer,
-            save_every: self.recipe.sft.save_every,
+            optimizer: stage.optimizer,
+            save_every: of.save_every,
         };
         let mut smooth = None;
         let trained = supervised.train(&settings, trainer, |done: StepDone<'_>| {
@@ -155,58 +120,11 @@ impl Walk<'_> {
     }
 }
 
-/// The first `n` rows of a critic's stage with this mix.
-pub(crate) fn critic_rows(
-    recipe: &Recipe,
-    chat: &Chat,
-    mix: &CriticMix,
-    index: u64,
-    n: usize,
-) -> Outcome<Vec<Datum>> {
-    let drafts = drafts(recipe, index);
-    let seed = Seed(recipe.seed).stream("critic-rows", index);
-    let rows = CriticRows::new(&drafts, mix, seed).asked()?;
-    rendered(
-        chat,
-        (0..n as u64).map(|index| critic_lesson(rows.row(index))),
-    )
-}
-
-/// The first `n` rows of a reviser's stage with this mix.
-pub(crate) fn reviser_rows(
-    recipe: &Recipe,
-    chat: &Chat,
-    mix: &ReviserMix,
-    index: u64,
-    n: usize,
-) -> Outcome<Vec<Datum>> {
-    let drafts = drafts(recipe, index);
-    let seed = Seed(recipe.seed).stream("reviser-rows", index);
-    let rows = ReviserRows::new(&drafts, mix, seed).asked()?;
-    rendered(
-        chat,
-        (0..n as u64).map(|index| reviser_lesson(rows.row(index))),
-    )
-}
-
-fn rendered(
+/// Lessons as rows: what is asked, and the answer to learn.
+pub(crate) fn lesson_rows(
     chat: &Chat,
     lessons: impl Iterator<Item = (Vec<Message>, String)>,
 ) -> Outcome<Vec<Datum>> {
     let examples = lessons.map(|(prompt, answer)| Example { prompt, answer });
     examples_to_rows(chat, examples).failed()
-}
-
-/// Drafts that the rows of a stage are made from; they may repeat, like the rows of a corpus. Where nothing
-/// is supervised, some for a plan to measure.
-fn drafts(recipe: &Recipe, stage: u64) -> Vec<Draft> {
-    const SUPPOSED: usize = 64;
-    let seed = Seed(recipe.seed).stream("sft-drafts", stage);
-    let n = match recipe.sft.drafts {
-        0 => SUPPOSED,
-        n => n,
-    };
-    (0..n as u64)
-        .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
-        .collect()
 }

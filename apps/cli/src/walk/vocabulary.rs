@@ -1,55 +1,70 @@
-//! Phase `tokenizer`: what each role reads and writes by. Roles from random weights share a byte-level
-//! BPE trained on what they read and write; checkpoints bring tokenizer and template.
+//! Phase `tokenizer`: what each policy reads and writes by. Policies from random weights share a
+//! byte-level BPE trained on the study's texts; checkpoints bring tokenizer and template.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
+use anyhow::Context;
 use chat::{BpeOptions, Chat, Tokenizer};
-use critique::tiny::{self, CriticMix, CriticRows, Split};
 
-use record::Seed;
-
-use super::{Walk, model_source::ModelSource, recipe::Recipe};
+use super::{
+    Frame,
+    model_source::ModelSource,
+    settings::{Common, PolicySettings},
+};
 use crate::failure::{Classify, Outcome};
 
 /// Checkpoint of the trained tokenizer.
 const TRAINED: &str = "tokenizer";
 
-/// Drafts whose statements, programs and critiques the vocabulary is trained on.
-const CORPUS_DRAFTS: usize = 3000;
-
-/// The chat of each role.
-pub(crate) struct Chats {
-    pub(crate) critic: Chat,
-    pub(crate) reviser: Chat,
-}
+/// The chat of each policy, by its name.
+pub(crate) struct Chats(BTreeMap<String, Chat>);
 
 impl Chats {
-    /// As a run of this recipe would have them.
-    pub(crate) fn of(recipe: &Recipe) -> Outcome<Self> {
+    /// As a run with these policies would have them; `corpus` gives the texts that a vocabulary is trained
+    /// on.
+    pub(crate) fn new(
+        common: &Common<'_>,
+        corpus: impl Fn() -> Outcome<Vec<String>>,
+    ) -> Outcome<Self> {
         let mut trained = None;
-        let mut chat = |source: &ModelSource| match (source, &trained) {
-            (ModelSource::Checkpoint(directory), _) => Chat::load(directory).asked(),
-            (ModelSource::Random(_), Some(chat)) => Ok(Chat::clone(chat)),
-            (ModelSource::Random(_), None) => {
-                let chat = train_vocabulary(recipe)?;
-                trained = Some(chat.clone());
-                Ok(chat)
-            }
-        };
-        Ok(Self {
-            critic: chat(&recipe.critic.model)?,
-            reviser: chat(&recipe.reviser.model)?,
-        })
+        let mut chats = BTreeMap::new();
+        for policy in &common.policies {
+            let chat = match (policy.model, &trained) {
+                (ModelSource::Checkpoint(directory), _) => Chat::load(directory).asked()?,
+                (ModelSource::Random(_), Some(chat)) => Chat::clone(chat),
+                (ModelSource::Random(_), None) => {
+                    let vocabulary = common.tokenizer.map_or(0, |own| own.vocabulary);
+                    let chat = trained_chat(vocabulary, &corpus()?)?;
+                    trained = Some(chat.clone());
+                    chat
+                }
+            };
+            chats.insert(policy.name.to_owned(), chat);
+        }
+        Ok(Self(chats))
+    }
+
+    pub(crate) fn of(&self, policy: &str) -> Outcome<&Chat> {
+        let found = self.0.get(policy);
+        found
+            .with_context(|| format!("no policy is named {policy}"))
+            .failed()
     }
 }
 
-impl Walk<'_> {
-    pub(super) fn vocabulary(&self) -> Outcome<Chats> {
+impl Frame<'_> {
+    /// The chats of a run, made once; `texts` says what a vocabulary is trained on, for people.
+    pub(crate) fn vocabulary(
+        &self,
+        common: &Common<'_>,
+        texts: &str,
+        corpus: impl Fn() -> Outcome<Vec<String>>,
+    ) -> Outcome<Chats> {
         self.phase("tokenizer", || {
-            let chats = Chats::of(self.recipe)?;
-            let roles = self.recipe.roles().into_iter();
-            for ((role, settings), chat) in roles.zip([&chats.critic, &chats.reviser]) {
-                let name = checkpoint(role, &settings.model);
+            let chats = Chats::new(common, corpus)?;
+            for policy in &common.policies {
+                let chat = chats.of(policy.name)?;
+                let name = checkpoint(policy);
                 if self.run.replay().checkpoint(&name).is_some() {
                     continue;
                 }
@@ -57,50 +72,40 @@ impl Walk<'_> {
                 let saved = self.run.checkpoint(&name, "tokenizer", 0, save);
                 saved.failed()?;
                 let size = chat.tokenizer().vocabulary();
-                self.screen.say(match &settings.model {
-                    ModelSource::Random(_) => format!(
-                        "  tokenizer: byte-level BPE of {size} entries, trained on \
-                         {CORPUS_DRAFTS} drafts"
-                    ),
-                    ModelSource::Checkpoint(directory) => {
-                        format!("  {role}: the {size} tokens of {}", directory.display())
+                self.screen.say(match policy.model {
+                    ModelSource::Random(_) => {
+                        format!("  tokenizer: byte-level BPE of {size} entries, trained on {texts}")
                     }
+                    ModelSource::Checkpoint(directory) => format!(
+                        "  {}: the {size} tokens of {}",
+                        policy.name,
+                        directory.display()
+                    ),
                 });
             }
             Ok(0)
         })?;
-        let load = |role: &str, source: &ModelSource| {
-            let name = checkpoint(role, source);
-            Chat::load(&self.run.checkpoint_path(&name).failed()?).failed()
-        };
-        Ok(Chats {
-            critic: load("critic", &self.recipe.critic.model)?,
-            reviser: load("reviser", &self.recipe.reviser.model)?,
-        })
+        let mut chats = BTreeMap::new();
+        for policy in &common.policies {
+            let directory = self.run.checkpoint_path(&checkpoint(policy)).failed()?;
+            chats.insert(policy.name.to_owned(), Chat::load(&directory).failed()?);
+        }
+        Ok(Chats(chats))
     }
 }
 
-/// Where a run keeps the chat of a role.
-fn checkpoint(role: &str, source: &ModelSource) -> String {
-    match source {
+/// Where a run keeps the chat of a policy.
+fn checkpoint(policy: &PolicySettings<'_>) -> String {
+    match policy.model {
         ModelSource::Random(_) => TRAINED.to_owned(),
-        ModelSource::Checkpoint(_) => format!("{role}-tokenizer"),
+        ModelSource::Checkpoint(_) => format!("{}-tokenizer", policy.name),
     }
 }
 
-/// Trains the recipe's tokenizer; the same recipe gives the same bytes.
-fn train_vocabulary(recipe: &Recipe) -> Outcome<Chat> {
-    let seed = Seed(recipe.seed);
-    let drafts: Vec<_> = (0..CORPUS_DRAFTS as u64)
-        .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
-        .collect();
-    let rows = CriticRows::new(&drafts, &CriticMix::default(), seed).failed()?;
-    let corpus: Vec<String> = (0..CORPUS_DRAFTS as u64)
-        .map(|index| rows.row(index))
-        .flat_map(|row| [row.statement, row.program, row.critique])
-        .collect();
+/// The built-in chat over a vocabulary of these texts; the same texts give the same bytes.
+fn trained_chat(vocabulary: usize, corpus: &[String]) -> Outcome<Chat> {
     let options = BpeOptions {
-        vocabulary: recipe.tokenizer.as_ref().map_or(0, |own| own.vocabulary),
+        vocabulary,
         special_tokens: Chat::builtin_special_tokens(),
     };
     let tokenizer = Tokenizer::train(corpus.iter().map(String::as_str), &options).asked()?;

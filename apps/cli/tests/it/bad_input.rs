@@ -22,6 +22,11 @@ const RECIPES: &[(&str, &[&str], &[&str])] = &[
         &["rewards", "reward"],
     ),
     (
+        "an unknown study",
+        &["study=critic"],
+        &["study=critic", "did you mean `critique`"],
+    ),
+    (
         "a wrong type",
         &["rl.steps=\"many\""],
         &["rl.steps", "many"],

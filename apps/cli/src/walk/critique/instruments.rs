@@ -1,0 +1,54 @@
+//! What the critique study plays with: the engines, and a sandbox with a judge.
+
+use std::{sync::Arc, time::Duration};
+
+use critique::{Critique, Purpose};
+use judge::{Judge, JudgeConfig};
+use sandbox::Sandbox;
+
+use super::recipe::Recipe;
+use crate::{
+    failure::{Classify, Outcome},
+    walk::Engines,
+};
+
+/// Started once a process, used by every phase.
+pub(crate) struct Instruments {
+    pub(super) engines: Engines,
+    pub(super) sandbox: Sandbox,
+    pub(super) judge: Judge,
+}
+
+impl AsRef<Engines> for Instruments {
+    fn as_ref(&self) -> &Engines {
+        &self.engines
+    }
+}
+
+impl Instruments {
+    pub(super) fn start(recipe: &Recipe) -> Outcome<Self> {
+        let mut setup = crate::machine::sandbox_config(recipe.threads);
+        setup.allow_weak_tier = recipe.sandbox.allow_weak_tier;
+        setup.python.clone_from(&recipe.sandbox.python);
+        let sandbox = Sandbox::start(setup).failed()?;
+        let mut judging = JudgeConfig::small();
+        judging.limits.wall = Duration::from_secs_f64(recipe.sandbox.wall_s);
+        judging.limits.cpu = Duration::from_secs_f64(recipe.sandbox.cpu_s);
+        judging.limits.memory = recipe.sandbox.memory_mb << 20;
+        let judge = Judge::new(sandbox.clone(), judging);
+        Ok(Self {
+            engines: Engines::start(recipe.threads)?,
+            sandbox,
+            judge,
+        })
+    }
+
+    /// The study as it is played for `purpose`.
+    pub(super) fn study(&self, recipe: &Recipe, purpose: Purpose) -> Arc<Critique> {
+        Arc::new(Critique {
+            judge: self.judge.clone(),
+            reward: recipe.reward.clone(),
+            purpose,
+        })
+    }
+}

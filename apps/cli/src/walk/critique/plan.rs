@@ -1,0 +1,101 @@
+//! What a critique recipe would do, in numbers.
+
+use critique::tiny::{CriticMix, ReviserMix};
+
+use super::{
+    lessons::{critic_rows, reviser_rows},
+    recipe::Recipe,
+    vocabulary::chats,
+};
+use crate::{
+    failure::Outcome,
+    plan::{DECODED_PER_THREAD, EpisodePlan, PhasePlan, Plan, TRIAL_ROWS, length},
+};
+
+/// Sandbox runs a second and slot, that the time is estimated with: what the benchmark beside `judge`
+/// prints on a small machine.
+const RUNS_PER_SLOT: f64 = 80.0;
+/// About half of a critic's row and a third of a reviser's are sampled.
+const OF_CRITIC: f64 = 0.45;
+const OF_REVISER: f64 = 0.3;
+
+pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
+    let (common, chats) = (recipe.common(), chats(recipe)?);
+    plan.sandbox_tier = Some(tier());
+    for policy in &common.policies {
+        plan.model(policy, chats.of(policy.name)?)?;
+    }
+    plan.phase(tasks_phase(recipe));
+    let mut speeds = Vec::new();
+    let (policy, chat) = (common.policy("critic")?, chats.of("critic")?);
+    for (index, stage) in recipe.sft.critic.iter().enumerate() {
+        let rows = critic_rows(recipe, chat, &stage.mix, index as u64, TRIAL_ROWS)?;
+        let speed = plan.training_speed(&common, policy, index, chat, &rows)?;
+        speeds.push(speed);
+        plan.supervised("critic", index, &stage.size(), &rows, speed);
+    }
+    // As they are supervised, or might be.
+    let mix = recipe.sft.critic.first();
+    let mix = mix.map_or_else(CriticMix::default, |stage| stage.mix.clone());
+    let rows = critic_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?;
+    let critic_row = length(&rows);
+    let speed = match speeds.first() {
+        Some(speed) => *speed,
+        None => plan.training_speed(&common, policy, 0, chat, &rows)?,
+    };
+    let (policy, chat) = (common.policy("reviser")?, chats.of("reviser")?);
+    for (index, stage) in recipe.sft.reviser.iter().enumerate() {
+        let rows = reviser_rows(recipe, chat, &stage.mix, index as u64, TRIAL_ROWS)?;
+        let speed = plan.training_speed(&common, policy, index, chat, &rows)?;
+        plan.supervised("reviser", index, &stage.size(), &rows, speed);
+    }
+    let mix = recipe.sft.reviser.first();
+    let mix = mix.map_or_else(ReviserMix::default, |stage| stage.mix.clone());
+    let reviser_row = length(&reviser_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?);
+    let episode = EpisodePlan {
+        sampled: OF_CRITIC * critic_row + OF_REVISER * reviser_row,
+        trained: critic_row,
+        sandbox_runs: 1.0,
+    };
+    plan.reinforcement(&common, &episode, speed);
+    plan.phase(evaluation_phase(recipe, critic_row, reviser_row));
+    Ok(())
+}
+
+fn tier() -> String {
+    sandbox::probe(&crate::machine::sandbox_config(1))
+        .best()
+        .map_or_else(
+            || "none: programs cannot be run here, see `etude doctor`".to_owned(),
+            |tier| tier.to_string(),
+        )
+}
+
+fn tasks_phase(recipe: &Recipe) -> PhasePlan {
+    let tasks = (recipe.tasks.train + recipe.tasks.eval) as f64;
+    PhasePlan {
+        phase: "tasks".to_owned(),
+        steps: 0,
+        tokens: 0.0,
+        // Three evaluations a draft, many drafts a jail run.
+        sandbox_runs: (tasks * 3.0 / 250.0).ceil(),
+        seconds: 1.0 + tasks / 1000.0,
+    }
+}
+
+fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
+    let wrong = recipe.tasks.eval as f64 * (1.0 - recipe.tasks.share_right);
+    let gates = if recipe.eval.gates { 7.0 * wrong } else { 0.0 };
+    let asked = 2.0 * recipe.tasks.eval as f64 * f64::from(recipe.eval.samples);
+    let episodes = gates + asked + recipe.tasks.eval as f64;
+    let tokens = asked * OF_CRITIC * critic + episodes * OF_REVISER * reviser;
+    let threads = recipe.threads as f64;
+    PhasePlan {
+        phase: "eval".to_owned(),
+        steps: 0,
+        tokens,
+        sandbox_runs: episodes,
+        seconds: (tokens / (DECODED_PER_THREAD * threads))
+            .max(episodes / (RUNS_PER_SLOT * threads)),
+    }
+}

@@ -1,0 +1,73 @@
+//! Phase `rl`: the critic learns from what its critiques lead to.
+
+use std::sync::Arc;
+
+use critique::{CRITIC, Purpose, REVISER, Task};
+use engine::Model;
+use rollout::Roles;
+use serde_json::json;
+use train::StepDone;
+
+use super::{CritiqueRun, lessons::CRITIC_SFT};
+use crate::{
+    failure::Outcome,
+    walk::{reinforce::Reinforcement, tasks::TaskSets, vocabulary::Chats},
+};
+
+/// Checkpoint of the critic after reinforcement.
+pub(super) const CRITIC_RL: &str = "critic-rl";
+
+impl CritiqueRun<'_> {
+    /// Trains the critic and returns its weights.
+    pub(super) fn reinforce(
+        &self,
+        sets: &TaskSets<Task>,
+        chats: &Chats,
+        critic: &Arc<Model>,
+        reviser: &Arc<Model>,
+    ) -> Outcome<Arc<Model>> {
+        let (frame, recipe) = (self.frame, self.recipe);
+        let advantage = json!(recipe.rl.algorithm.advantage);
+        frame.screen.headline(format!(
+            "Reinforcement: the critic, paid by the revision's tests; advantages by {}",
+            advantage.as_str().unwrap_or_default()
+        ));
+        let common = recipe.common();
+        let reviser = frame
+            .engines
+            .policy(REVISER, chats.of(REVISER)?, reviser.clone())?;
+        let reinforcement = Reinforcement {
+            policy: common.policy(CRITIC)?,
+            role: CRITIC,
+            sampling: recipe.critic.sampling(),
+            chat: chats.of(CRITIC)?,
+            base: CRITIC_SFT,
+            model: critic.clone(),
+            checkpoint: CRITIC_RL,
+            frozen: Roles::default().bind(REVISER, Arc::new(reviser), recipe.reviser.sampling()),
+            study: self.instruments.study(recipe, Purpose::Training),
+            tasks: &sets.train,
+            config: &recipe.rl,
+            rollout: &recipe.rollout,
+            seed: frame.seed.stream("rl", 0),
+        };
+        frame.reinforce(reinforcement, line)
+    }
+}
+
+/// What a person wants to see of a step.
+fn line(done: &StepDone<'_>) -> String {
+    let metric = |name: &str| done.metrics.get(name).copied().unwrap_or(f64::NAN);
+    let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
+    let again = if done.replayed { " (done before)" } else { "" };
+    // Of the update; of the episodes where it has no KL term, or there was none.
+    let kl = done.metrics.get("actor/kl_loss").copied();
+    format!(
+        "reward {:.3}, KL {:.4}, judged right {:.2}, mixed groups {:.2}, {:.1} s{again}",
+        metric("critic/score/mean"),
+        kl.unwrap_or_else(|| metric("actor/kl")),
+        metric("judgment_accuracy"),
+        1.0 - metric("rollout/zero_variance_share"),
+        timing("timing_s/step"),
+    )
+}

@@ -3,6 +3,8 @@
 mod postings;
 mod search;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -70,6 +72,16 @@ impl Bm25Config {
             return Err(ConfigError::B(self.b));
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Bm25Index {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Bm25Index");
+        shown
+            .field("config", &self.config)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 

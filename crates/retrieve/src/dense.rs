@@ -1,5 +1,7 @@
 //! Exact nearest neighbours among unit vectors.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::{
@@ -31,6 +33,16 @@ pub enum DenseError {
         "a vector is zero, so it has no direction; the embedder should have reported a failure"
     )]
     Zero,
+}
+
+impl fmt::Debug for DenseIndex {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("DenseIndex");
+        shown
+            .field("dimension", &self.dimension)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl DenseIndex {

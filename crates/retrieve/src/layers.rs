@@ -333,6 +333,21 @@ impl<F: Frozen> Block<F> {
 }
 
 impl Removed {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        self.bits.iter().enumerate().flat_map(|(word, bits)| {
+            let mut bits = *bits;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(word * 64 + bit)
+            })
+        })
+    }
+
     pub(crate) fn contains(&self, place: usize) -> bool {
         self.bits[place / 64] >> (place % 64) & 1 == 1
     }

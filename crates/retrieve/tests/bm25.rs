@@ -118,6 +118,18 @@ fn configurations_out_of_range_are_refused() {
     assert!(serde_json::from_str::<Bm25Config>(r#"{"k": 0.5}"#).is_err());
 }
 
+#[test]
+fn indices_cross_threads_and_show_no_texts() {
+    fn check<T: Send + Sync + std::fmt::Debug>(value: &T) -> String {
+        format!("{value:?}")
+    }
+    let shown = check(&index(&["a cat"]));
+    assert!(
+        shown.contains("len: 1") && !shown.contains("cat"),
+        "{shown}"
+    );
+}
+
 /// What is done to an index.
 #[derive(Clone, Debug)]
 enum Change {
@@ -166,7 +178,7 @@ fn apply(index: &mut Bm25Index, live: &mut Vec<(DocId, String)>, changes: &[Chan
 }
 
 /// The formula, document by document.
-fn by_formula(live: &[(DocId, String)], query: &str, k: usize) -> Vec<Scored> {
+fn by_formula(config: Bm25Config, live: &[(DocId, String)], query: &str) -> Vec<Scored> {
     let analyzer = Analyzer::default();
     let terms: Vec<Vec<String>> = live.iter().map(|(_, it)| analyzer.terms(it)).collect();
     let count = live.len() as f64;
@@ -185,15 +197,18 @@ fn by_formula(live: &[(DocId, String)], query: &str, k: usize) -> Vec<Scored> {
             let frequency = terms.iter().filter(|it| it.contains(term)).count() as f64;
             let times = terms[at].iter().filter(|it| *it == term).count() as f64;
             let idf = (1.0 + (count - frequency + 0.5) / (frequency + 0.5)).ln();
-            let norm = 1.2 * (1.0 - 0.75 + 0.75 * terms[at].len() as f64 / average);
-            score += repetitions * idf * times * 2.2 / (times + norm);
+            let Bm25Config { k1, b } = config;
+            let norm = k1 * (1.0 - b + b * terms[at].len() as f64 / average);
+            if 0.0 < times {
+                score += repetitions * idf * times * (k1 + 1.0) / (times + norm);
+            }
         }
         if 0.0 < score {
             found.push((at, Scored { doc: *doc, score }));
         }
     }
     found.sort_by(|(a, x), (b, y)| y.score.total_cmp(&x.score).then(b.cmp(a)));
-    found.into_iter().map(|it| it.1).take(k).collect()
+    found.into_iter().map(|it| it.1).collect()
 }
 
 const QUERIES: [&str; 5] = [
@@ -211,11 +226,14 @@ proptest! {
     fn after_any_history_scores_are_those_of_an_index_built_anew(
         history in changes(700),
         k in 1..25_usize,
+        k1 in prop_oneof![Just(1.2), Just(0.0), 0.0..3.0],
+        b in prop_oneof![Just(0.75), Just(0.0), Just(1.0)],
     ) {
-        let mut index = Bm25Index::new(Bm25Config::default(), Analyzer::default());
+        let config = Bm25Config { k1, b };
+        let mut index = Bm25Index::new(config, Analyzer::default());
         let mut live = Vec::new();
         apply(&mut index, &mut live, &history);
-        let mut anew = Bm25Index::new(Bm25Config::default(), Analyzer::default());
+        let mut anew = Bm25Index::new(config, Analyzer::default());
         for (doc, text) in &live {
             anew.insert(*doc, text);
         }
@@ -229,7 +247,7 @@ proptest! {
             let kept: Vec<Scored> =
                 all.iter().filter(|it| even(it.doc)).take(k).copied().collect();
             prop_assert_eq!(index.search_where(query, k, even), kept);
-            let expected = by_formula(&live, query, usize::MAX);
+            let expected = by_formula(config, &live, query);
             prop_assert_eq!(all.len(), expected.len());
             let expected: BTreeMap<DocId, f64> =
                 expected.iter().map(|it| (it.doc, it.score)).collect();

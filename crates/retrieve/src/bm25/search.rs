@@ -13,9 +13,11 @@ use crate::{
 
 /// By how much a sum of bounds is raised, so that its rounding never leaves a document out.
 const SLACK: f64 = 1.0 + 1e-9;
-/// Lengths up to which the length's part of the formula is computed once a query.
+/// Lengths up to which the share of one occurrence is computed once a query.
 const COMMON_LENGTHS: u32 = 64;
 
+/// How many postings can be passed in the time that one takes to be found among many.
+const LOOK_UP: usize = 12;
 /// A preview pays where it is of no more than one in this many documents.
 const PREVIEWED_SHARE: usize = 64;
 /// Documents of a preview, in multiples of `k`.
@@ -120,21 +122,30 @@ fn preview(
     sample.floor()
 }
 
-/// Live documents of a posting list.
+/// Live documents of a posting list: of the list or of what was removed, the shorter is gone through.
 fn live_postings(layer: &Layer<Postings>, list: &PostingList<'_>) -> usize {
+    let all = list.places.len();
     let Some(removed) = layer.removed() else {
-        return list.places.len();
+        return all;
     };
-    let live = |place: &&u16| !removed.contains(usize::from(**place));
-    list.places.iter().filter(live).count()
+    let steps_of_a_look_up = (usize::BITS - all.leading_zeros()) as usize;
+    if removed.count() * steps_of_a_look_up < all {
+        all - removed
+            .places()
+            .filter(|place| 0 < list.count(*place))
+            .count()
+    } else {
+        let live = |place: &&u16| !removed.contains(usize::from(**place));
+        list.places.iter().filter(live).count()
+    }
 }
 
 /// The formula's part of one term, at the average length of the live documents.
 struct Formula {
     config: Bm25Config,
     average: f64,
-    /// By length.
-    norms: Vec<f64>,
+    /// What weight 1 gives for one occurrence, by length.
+    once: Vec<f64>,
 }
 
 impl Formula {
@@ -142,42 +153,37 @@ impl Formula {
         let mut formula = Self {
             config,
             average: documents.total_weight() as f64 / documents.len() as f64,
-            norms: Vec::new(),
+            once: Vec::new(),
         };
-        formula.norms = (0..COMMON_LENGTHS)
-            .map(|length| formula.norm_anew(length))
+        formula.once = (0..COMMON_LENGTHS)
+            .map(|length| formula.share(1, length))
             .collect();
         formula
     }
 
-    /// What is added to a count below the line.
-    fn norm(&self, length: u32) -> f64 {
-        match self.norms.get(length as usize) {
-            Some(norm) => *norm,
-            None => self.norm_anew(length),
-        }
-    }
-
-    fn norm_anew(&self, length: u32) -> f64 {
-        let Bm25Config { k1, b } = self.config;
-        k1 * (1.0 - b + b * f64::from(length) / self.average)
-    }
-
     fn part(&self, weight: f64, count: u32, length: u32) -> f64 {
+        let share = match self.once.get(length as usize) {
+            Some(once) if count == 1 => *once,
+            // At k1 = 0 nothing is added below the line either.
+            _ if count == 0 => 0.0,
+            _ => self.share(count, length),
+        };
+        weight * share
+    }
+
+    fn share(&self, count: u32, length: u32) -> f64 {
+        let Bm25Config { k1, b } = self.config;
+        let norm = k1 * (1.0 - b + b * f64::from(length) / self.average);
         let count = f64::from(count);
-        weight * (count * (self.config.k1 + 1.0) / (count + self.norm(length)))
+        count * (k1 + 1.0) / (count + norm)
     }
 
     /// A document's score: the one order of additions.
     fn score(&self, weights: &[f64], length: u32, count: impl Fn(usize) -> u32) -> f64 {
-        let mut score = 0.0;
-        for (term, weight) in weights.iter().enumerate() {
-            let count = count(term);
-            if 0 < count {
-                score += self.part(*weight, count, length);
-            }
-        }
-        score
+        let parts = weights.iter().enumerate();
+        parts.fold(0.0, |score, (term, weight)| {
+            score + self.part(*weight, count(term), length)
+        })
     }
 }
 
@@ -214,8 +220,24 @@ struct LayerQuery<'a> {
     lists: &'a [Option<PostingList<'a>>],
     weights: &'a [f64],
     formula: &'a Formula,
-    /// Terms that the layer has, and the most that each adds to a score; the least first.
-    bounds: Vec<(f64, usize)>,
+    /// Of the terms that the layer has, the weakest first.
+    bounds: Vec<Bound<'a>>,
+}
+
+/// What a term, and all weaker ones with it, can add to a score at most.
+struct Bound<'a> {
+    term: usize,
+    list: PostingList<'a>,
+    most: f64,
+    most_so_far: f64,
+    weight_so_far: f64,
+    highest_count_so_far: u32,
+}
+
+/// A document that can still be among the best, with what the terms looked at so far give it.
+struct Survivor {
+    place: usize,
+    sum: f64,
 }
 
 impl<'a> LayerQuery<'a> {
@@ -225,14 +247,29 @@ impl<'a> LayerQuery<'a> {
         weights: &'a [f64],
         formula: &'a Formula,
     ) -> Self {
-        let mut bounds: Vec<(f64, usize)> = (lists.iter().enumerate())
+        let mut bounds: Vec<Bound<'a>> = (lists.iter().enumerate())
             .filter_map(|(term, list)| {
-                let list = list.as_ref()?;
-                let most = formula.part(weights[term], list.highest_count, list.least_length);
-                Some((most, term))
+                let list = (*list)?;
+                Some(Bound {
+                    term,
+                    list,
+                    most: formula.part(weights[term], list.highest_count, list.least_length),
+                    most_so_far: 0.0,
+                    weight_so_far: 0.0,
+                    highest_count_so_far: 0,
+                })
             })
             .collect();
-        bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        bounds.sort_by(|a, b| a.most.total_cmp(&b.most));
+        let (mut most, mut weight, mut highest_count) = (0.0, 0.0, 0);
+        for bound in &mut bounds {
+            most += bound.most;
+            weight += weights[bound.term];
+            highest_count = bound.list.highest_count.max(highest_count);
+            bound.most_so_far = most;
+            bound.weight_so_far = weight;
+            bound.highest_count_so_far = highest_count;
+        }
         Self {
             layer,
             lists,
@@ -250,58 +287,105 @@ impl<'a> LayerQuery<'a> {
         offer: &mut impl FnMut(&mut Best, Candidate),
     ) {
         // Terms that even together do not reach the best only matter beside others.
-        let (mut optional, mut optional_most) = (0, 0.0);
-        for (most, _) in &self.bounds {
-            if best.floor() <= (optional_most + most) * SLACK {
-                break;
-            }
-            optional += 1;
-            optional_most += most;
-        }
-        let mut needed: Vec<usize> = self.bounds[optional..].iter().map(|it| it.1).collect();
+        let floor = best.floor();
+        let optional = self
+            .bounds
+            .partition_point(|it| it.most_so_far * SLACK < floor);
+        let mut needed: Vec<&Bound<'_>> = self.bounds[optional..].iter().collect();
         if needed.is_empty() {
             return;
         }
         // In the query's order, so that without optional terms the sum is the score.
-        needed.sort_unstable();
-        let lists = || {
-            needed
-                .iter()
-                .filter_map(|term| Some((*term, self.lists[*term]?)))
-        };
+        needed.sort_by_key(|it| it.term);
 
         let block = self.layer.block();
-        let lengths = block.content.lengths();
         if scores.len() < block.len() {
             scores.resize(block.len(), 0.0);
         }
-        for (term, list) in lists() {
-            for (place, count) in list.places.iter().zip(list.counts) {
-                let place = usize::from(*place);
-                scores[place] += self
+        for bound in &needed {
+            self.add(bound, scores, |_| true);
+        }
+        let mut survivors = Vec::new();
+        for place in needed.iter().flat_map(|it| it.list.places) {
+            let place = usize::from(*place);
+            // Zero where an earlier list has been here.
+            let sum = std::mem::take(&mut scores[place]);
+            let survivor = Survivor { place, sum };
+            if sum == 0.0
+                || !self.can_reach(best.floor(), &survivor, optional)
+                || !self.layer.is_live(place)
+            {
+                continue;
+            }
+            if optional == 0 {
+                offer(best, self.candidate(place, sum));
+            } else {
+                survivors.push(survivor);
+            }
+        }
+        for (weaker, bound) in self.bounds[..optional].iter().enumerate().rev() {
+            self.add_to(&mut survivors, bound, scores);
+            survivors.retain(|it| self.can_reach(best.floor(), it, weaker));
+        }
+        for survivor in survivors {
+            if self.can_reach(best.floor(), &survivor, 0) {
+                offer(
+                    best,
+                    self.candidate(survivor.place, self.score(survivor.place)),
+                );
+            }
+        }
+    }
+
+    /// Adds a term's part to the scores of its documents for which `counts` says so.
+    fn add(&self, bound: &Bound<'_>, scores: &mut [f64], counts: impl Fn(f64) -> bool) {
+        let weight = self.weights[bound.term];
+        let lengths = self.layer.block().content.lengths();
+        for (place, count) in bound.list.places.iter().zip(bound.list.counts) {
+            let place = usize::from(*place);
+            if counts(scores[place]) {
+                scores[place] += self.formula.part(weight, *count, lengths[place]);
+            }
+        }
+    }
+
+    /// Adds a term's part to the survivors' sums, the cheaper way: each is looked up, or all postings are passed.
+    fn add_to(&self, survivors: &mut [Survivor], bound: &Bound<'_>, scores: &mut [f64]) {
+        if survivors.len() * LOOK_UP < bound.list.places.len() {
+            let lengths = self.layer.block().content.lengths();
+            for Survivor { place, sum } in survivors {
+                let count = bound.list.count(*place);
+                *sum += self
                     .formula
-                    .part(self.weights[term], *count, lengths[place]);
+                    .part(self.weights[bound.term], count, lengths[*place]);
+            }
+        } else {
+            for Survivor { place, sum } in &*survivors {
+                scores[*place] = *sum;
+            }
+            self.add(bound, scores, |score| score != 0.0);
+            for Survivor { place, sum } in survivors {
+                *sum = std::mem::take(&mut scores[*place]);
             }
         }
-        for (_, list) in lists() {
-            for place in list.places {
-                let place = usize::from(*place);
-                // Zero where an earlier list has been here.
-                let sum = std::mem::take(&mut scores[place]);
-                if sum == 0.0
-                    || (sum + optional_most) * SLACK < best.floor()
-                    || !self.layer.is_live(place)
-                {
-                    continue;
-                }
-                let score = if optional == 0 {
-                    sum
-                } else {
-                    self.score(place)
-                };
-                offer(best, self.candidate(place, score));
-            }
-        }
+    }
+
+    /// Whether a document can reach `floor` by the `weaker` weakest terms.
+    fn can_reach(&self, floor: f64, survivor: &Survivor, weaker: usize) -> bool {
+        let more = weaker.checked_sub(1).map_or(0.0, |last| {
+            let Bound {
+                most_so_far,
+                weight_so_far,
+                highest_count_so_far,
+                ..
+            } = self.bounds[last];
+            let length = self.layer.block().content.lengths()[survivor.place];
+            let at_length = self
+                .formula
+                .part(weight_so_far, highest_count_so_far, length);
+            most_so_far.min(at_length)
+        });
+        floor <= (survivor.sum + more) * SLACK
     }
 
     fn candidate(&self, place: usize, score: f64) -> Candidate {

@@ -71,12 +71,17 @@ fn explain(message: &str) -> String {
     let Some(unknown) = quoted.next() else {
         return message.to_owned();
     };
-    let nearest = quoted
-        .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
-        .min()
-        .filter(|&(distance, known)| distance <= known.len().max(unknown.len()) / 2);
-    match nearest {
-        Some((_, known)) => format!("{message}; did you mean `{known}`?"),
+    match nearest(unknown, quoted) {
+        Some(known) => format!("{message}; did you mean `{known}`?"),
         None => message.to_owned(),
     }
+}
+
+/// The known name that an unknown one may have been meant for, if any is near.
+pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known
+        .into_iter()
+        .map(|known| (strsim::damerau_levenshtein(unknown, known), known));
+    let (distance, known) = distances.min()?;
+    (distance <= known.len().max(unknown.len()) / 2).then_some(known)
 }

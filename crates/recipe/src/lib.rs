@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use error::RecipeError;
+pub use error::{RecipeError, nearest};
 use overrides::Override;
 
 /// A recipe with every default filled in.

@@ -5,6 +5,7 @@
 //! journalled episodes, without sampling), checks that nothing differs, and goes on with the very
 //! batch that would have come next.
 
+mod conversations;
 mod curriculum;
 mod error;
 mod metrics;
@@ -13,6 +14,7 @@ mod reinforce;
 mod supervised;
 mod value;
 
+pub use conversations::conversations_to_rows;
 pub use error::TrainError;
 pub use progress::{StepDone, Stop};
 pub use reinforce::{Reinforce, ReinforceConfig};

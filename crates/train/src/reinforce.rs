@@ -49,6 +49,9 @@ pub struct ReinforceConfig {
     /// The value function of `algorithm.advantage = "gae"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<ValueConfig>,
+    /// The roles that are trained; empty in studies that have but one to train.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub train: Vec<String>,
 }
 
 fn ten() -> u64 {

@@ -7,7 +7,9 @@ use journal::{Replay, RunDir, Step};
 use learn::{Loss, OptimizerConfig, Trainer, metrics};
 use record::{Batch, Datum, Message};
 
-use crate::{StepDone, Stop, TrainError, metrics::check_reproduced};
+use crate::{
+    StepDone, Stop, TrainError, conversations::response_length, metrics::check_reproduced,
+};
 
 /// A chat and the answer to learn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +57,7 @@ pub fn examples_to_rows(
         let Some(response) = answered.strip_prefix(asked.as_slice()) else {
             return Err(TrainError::NotAPrefix { index });
         };
-        let stop = response
-            .iter()
-            .position(|id| chat.stop_tokens().contains(id));
-        let end = stop.map_or(response.len(), |position| position + 1);
+        let end = response_length(chat, response);
         rows.push(Datum::supervised(&asked, &response[..end]));
     }
     Ok(rows)

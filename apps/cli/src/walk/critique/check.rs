@@ -35,6 +35,11 @@ impl Recipe {
             "critic.temperature is 0: all critiques of a task would be the same, and reinforcement has \
              nothing to choose from; give it at least a little, as 1.0"
         );
+        ensure!(
+            self.rl.train.iter().all(|role| role == "critic"),
+            "rl.train is {:?}; in this study the critic is trained and nobody else, so leave it out",
+            self.rl.train
+        );
         ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
         common.check_sizes(&[
             ("tasks.train", self.tasks.train, 1 << 20),

@@ -6,13 +6,22 @@
 //! whichever roles the recipe trains learn from it.
 
 mod answer;
+mod config;
 mod dialogue;
 mod event;
 pub mod memory;
 pub mod metrics;
+mod play;
+mod prompts;
+mod study;
 mod task;
+pub mod tiny;
 
 pub use answer::{AnswerForm, Reading, boxed};
+pub use config::{RecallConfig, RewardConfig};
 pub use dialogue::{Dialogue, Question, Session, Utterance};
 pub use event::{Event, Evidence, Grade, Notes, Retrieved};
+pub use play::{ANSWER, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, roles_of};
+pub use prompts::PromptConfig;
+pub use study::Recall;
 pub use task::{ActionType, Facts, Granularity, Public, QuestionFacts, Task, TurnRole, TurnSpec};

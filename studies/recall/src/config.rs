@@ -1,0 +1,46 @@
+//! What a recipe says about the study.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    answer::Reading,
+    memory::{Baseline, MemoryConfig, OpFormat},
+    metrics::Metric,
+    prompts::PromptConfig,
+};
+
+/// How dialogues are read, remembered, asked about and paid for. The phases of the spec (section 4.2) are
+/// settings of this: P0 is `memory.extraction = "rule"`, P1 `"policy"`, P2 adds step rewards, P3 is
+/// `"four_roles"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecallConfig {
+    pub memory: MemoryConfig,
+    /// Answer from a memory that nobody learnt to write, in place of `memory`'s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// How policies write operations.
+    pub format: OpFormat,
+    pub prompt: PromptConfig,
+    pub answer: Reading,
+    pub reward: RewardConfig,
+}
+
+/// What an episode is paid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RewardConfig {
+    /// The mean of this over target turns; absent, the metric of the task's data source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+}
+
+impl RecallConfig {
+    /// The memory that episodes are played with.
+    pub fn effective_memory(&self) -> MemoryConfig {
+        match self.baseline {
+            Some(baseline) => self.memory.with_baseline(baseline),
+            None => self.memory.clone(),
+        }
+    }
+}

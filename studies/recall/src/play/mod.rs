@@ -1,0 +1,227 @@
+//! One episode: history turns are read and remembered, target turns are answered.
+
+mod ask;
+mod writing;
+
+use std::collections::BTreeMap;
+
+use record::{Fault, Reward, StopReason};
+
+use crate::{
+    config::RecallConfig,
+    event::{Event, Grade, Notes, Retrieved},
+    memory::{
+        BlockTokens, Extraction, Hit, MemoryManager, MemoryState, MemoryView, RetrieveOptions,
+    },
+    metrics::{Metric, grade},
+    prompts::{answer_prompt, shown},
+    task::{Task, TurnRole, TurnSpec},
+};
+
+pub(crate) use ask::Ask;
+
+/// The role that answers target turns.
+pub const ANSWER: &str = "answer";
+/// The role that writes operations in history turns, under `extraction = "policy"`.
+pub const MEMORY: &str = "memory";
+/// The role that lists facts as JSON, under `extraction = "model"`.
+pub const EXTRACT: &str = "extract";
+/// Takes a turn apart, under `extraction = "four_roles"`.
+pub const FACT_SPLIT: &str = "fact_split";
+/// Decides what becomes of an important fact, under `extraction = "four_roles"`.
+pub const LONG_MEM: &str = "long_mem";
+/// Writes the summary, under `extraction = "four_roles"`.
+pub const SHORT_MEM: &str = "short_mem";
+
+/// The roles that a way of extraction asks, [`ANSWER`] the last.
+pub fn roles_of(extraction: Extraction) -> &'static [&'static str] {
+    match extraction {
+        Extraction::None | Extraction::Chunk | Extraction::Rule => &[ANSWER],
+        Extraction::Model => &[EXTRACT, ANSWER],
+        Extraction::Policy => &[MEMORY, ANSWER],
+        Extraction::FourRoles => &[FACT_SPLIT, LONG_MEM, SHORT_MEM, ANSWER],
+    }
+}
+
+/// What all episodes are played with.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage<'a> {
+    pub(crate) config: &'a RecallConfig,
+    pub(crate) manager: &'a MemoryManager,
+}
+
+/// An episode on its way.
+struct Walk<'a> {
+    stage: Stage<'a>,
+    task: &'a Task,
+    state: MemoryState,
+    notes: Notes,
+    /// Index of the turn that is being played.
+    at: usize,
+}
+
+/// What a prompt is to show of the memory.
+struct Seen {
+    view: MemoryView,
+    retrieved: Vec<Retrieved>,
+}
+
+impl Stage<'_> {
+    /// Walks through the turns in their order; whoever answers for the roles is asked through `asker`.
+    ///
+    /// # Errors
+    /// What a policy or the memory's machinery could not do.
+    pub(crate) async fn play(&self, task: &Task, asker: &mut impl Ask) -> Result<Notes, Fault> {
+        let mut walk = Walk {
+            stage: *self,
+            task,
+            state: self.manager.initialize(),
+            notes: Notes {
+                data_source: task.facts.data_source.clone(),
+                document: task.facts.document.clone(),
+                ..Notes::default()
+            },
+            at: 0,
+        };
+        for (at, turn) in task.public.turns.iter().enumerate() {
+            walk.at = at;
+            match turn.turn_role {
+                TurnRole::History => walk.remember(turn, asker).await?,
+                TurnRole::Target => walk.answer(turn, asker).await?,
+            }
+        }
+        walk.notes.facts = walk.state.facts().cloned().collect();
+        walk.notes.core = walk.state.core().to_owned();
+        walk.notes.summary = walk.state.summary().to_owned();
+        Ok(walk.notes)
+    }
+}
+
+impl Walk<'_> {
+    async fn answer(&mut self, turn: &TurnSpec, asker: &mut impl Ask) -> Result<(), Fault> {
+        let config = self.stage.config;
+        let hits = self
+            .stage
+            .manager
+            .retrieve(
+                &self.state,
+                &turn.observation(),
+                &RetrieveOptions::default(),
+            )
+            .map_err(Fault::infra)?;
+        let view =
+            self.stage
+                .manager
+                .render_view(&self.state, &hits, &config.prompt.reading_budget());
+        let seen = self.seen(view, &hits);
+        let prompt = answer_prompt(
+            &config.prompt,
+            shown(&seen.view),
+            &turn.observation(),
+            turn.timestamp.as_deref(),
+        );
+        let step_id = Some(asker.next_step());
+        let said = asker.ask(ANSWER, turn.turn_id, &prompt).await?;
+        let metric = self.metric();
+        let reading = &config.answer;
+        // What ran out of tokens said nothing to the end.
+        let response = match said.stop {
+            StopReason::Stop => said.text.as_str(),
+            StopReason::Length => "",
+        };
+        let asked = self.task.asked(turn.turn_id);
+        let grade = asked.map(|asked| Grade {
+            evidence: self.task.evidence(turn.turn_id),
+            ..grade(asked, response, metric, reading)
+        });
+        let memory_ops = self
+            .stage
+            .manager
+            .update_memory(&mut self.state, turn, &said.text);
+        let event = self.event(turn, ANSWER);
+        self.notes.events.push(Event {
+            step_id,
+            memory_ops,
+            retrieved: seen.retrieved,
+            budget: blocks(seen.view.tokens),
+            response: Some(said.text),
+            grade,
+            ..event
+        });
+        Ok(())
+    }
+
+    fn metric(&self) -> Metric {
+        let of_source = || Metric::of_source(&self.task.facts.data_source);
+        self.stage.config.reward.metric.unwrap_or_else(of_source)
+    }
+
+    /// Counts a view that was cut, and says which of the hits it shows.
+    fn seen(&mut self, view: MemoryView, hits: &[Hit]) -> Seen {
+        self.notes.truncated += u32::from(!view.cut.is_nothing());
+        let shown = |hit: &Hit| view.facts.iter().any(|fact| fact.id == hit.item_id);
+        let retrieved = hits.iter().map(|hit| Retrieved {
+            item_id: hit.item_id,
+            score: hit.score,
+            shown: shown(hit),
+        });
+        Seen {
+            retrieved: retrieved.collect(),
+            view,
+        }
+    }
+
+    /// An event of a turn in which nothing has been said yet, with the memory as it stands.
+    fn event(&self, turn: &TurnSpec, agent_role: &str) -> Event {
+        let observation = turn.observation();
+        Event {
+            turn_id: turn.turn_id,
+            turn_role: turn.turn_role,
+            agent_role: agent_role.to_owned(),
+            step_id: None,
+            observation_tokens: self.stage.manager.count(&observation) as u32,
+            observation,
+            timestamp: turn.timestamp.clone(),
+            response: None,
+            memory_ops: Vec::new(),
+            retrieved: Vec::new(),
+            budget: BTreeMap::new(),
+            memory_tokens: self.state.token_len() as u32,
+            memory_items: self.state.len() as u32,
+            grade: None,
+            step_rewards: BTreeMap::new(),
+            step_reward: None,
+        }
+    }
+}
+
+fn blocks(tokens: BlockTokens) -> BTreeMap<String, u32> {
+    let blocks = [
+        ("core", tokens.core),
+        ("summary", tokens.summary),
+        ("facts", tokens.facts),
+        ("window", tokens.window),
+    ];
+    let used = blocks.into_iter().filter(|(_, tokens)| *tokens > 0);
+    used.map(|(block, tokens)| (block.to_owned(), tokens as u32))
+        .collect()
+}
+
+/// What an episode is paid: the mean score of its target turns.
+pub(crate) fn rewarded(notes: &Notes) -> Reward {
+    let grades = || notes.events.iter().filter_map(|event| event.grade.as_ref());
+    let n = grades().count().max(1) as f64;
+    let score = grades().map(|grade| grade.score).sum::<f64>() / n;
+    let mut reward = Reward::of("score", score);
+    let parts = [
+        (
+            "exact_match",
+            grades().map(|grade| grade.exact_match).sum::<f64>() / n,
+        ),
+        ("f1", grades().map(|grade| grade.f1).sum::<f64>() / n),
+    ];
+    for (name, value) in parts {
+        reward.components.insert(name.to_owned(), value);
+    }
+    reward
+}

@@ -103,8 +103,8 @@ pub fn chunks(turn: &TurnSpec, limit: usize, count: &CountTokens) -> Vec<Extract
     found
 }
 
-/// Whether a sentence says nothing but hello, thank you, goodbye, or that one is listening; names of the
-/// turn's speakers may stand in it.
+/// Whether a sentence says nothing but hello, thank you, goodbye, or that one is listening. Names of the
+/// turn's speakers may stand in it, and behind a word of greeting any word in upper case.
 fn is_courtesy(sentence: &str, turn: &TurnSpec) -> bool {
     const WORDS: &[&str] = &[
         "hi", "hello", "hey", "hiya", "yo", "there", "bye", "goodbye", "cheers", "welcome",
@@ -185,7 +185,10 @@ fn is_courtesy(sentence: &str, turn: &TurnSpec) -> bool {
         "最近好吗",
         "你好吗",
     ];
-    let lower = sentence.to_lowercase().replace('’', "'");
+    const GREETINGS: &[&str] = &[
+        "hi", "hello", "hey", "hiya", "dear", "bye", "goodbye", "thanks", "thank", "welcome",
+    ];
+    let sentence = sentence.replace('’', "'");
     let is_name = |word: &str| {
         turn.utterances
             .iter()
@@ -195,23 +198,25 @@ fn is_courtesy(sentence: &str, turn: &TurnSpec) -> bool {
                 speaker == word || speaker.split_whitespace().any(|part| part == word)
             })
     };
-    let clauses = lower.split(|character: char| {
+    let clauses = sentence.split(|character: char| {
         !character.is_alphanumeric() && !matches!(character, ' ' | '\'' | '-' | '_')
     });
-    let mut clauses = clauses
-        .map(str::trim)
-        .filter(|clause| !clause.is_empty())
-        .peekable();
-    if clauses.peek().is_none() {
-        return true;
-    }
-    clauses.all(|clause| {
-        if CHINESE.contains(&clause) || is_name(clause) {
+    clauses.map(str::trim).all(|clause| {
+        let lower = clause.to_lowercase();
+        if lower.is_empty() || CHINESE.contains(&lower.as_str()) || is_name(&lower) {
             return true;
         }
-        let without_names: Vec<&str> = clause
-            .split_whitespace()
-            .filter(|word| !is_name(word))
+        let words = lower.split_whitespace().zip(clause.split_whitespace());
+        let greets = words
+            .clone()
+            .next()
+            .is_some_and(|(word, _)| GREETINGS.contains(&word));
+        let without_names: Vec<&str> = words
+            .filter(|(word, written)| {
+                let is_named = greets && written.starts_with(char::is_uppercase);
+                !is_name(word) && (!is_named || WORDS.contains(word))
+            })
+            .map(|(word, _)| word)
             .collect();
         PHRASES.contains(&without_names.join(" ").as_str())
             || without_names.iter().all(|word| WORDS.contains(word))

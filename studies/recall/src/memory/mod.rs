@@ -22,9 +22,6 @@ mod snapshot;
 mod state;
 mod view;
 
-#[cfg(test)]
-mod tests;
-
 pub use apply::Author;
 pub use config::{
     BadSetting, Baseline, Compression, Extraction, FactOrder, MemoryConfig, Retrieval, UpdatePolicy,

@@ -36,10 +36,15 @@ pub fn sentences(text: &str) -> Vec<&str> {
                     end = at + next.len_utf8();
                     characters.next();
                 }
-                let stands_before_space = characters
-                    .peek()
-                    .is_none_or(|(_, next)| next.is_whitespace());
-                stands_before_space && !(&text[at..end] == "." && is_abbreviation(&text[start..at]))
+                let sign = &text[at..end];
+                let rest = &text[end..];
+                let stands_before_space = rest.chars().next().is_none_or(char::is_whitespace);
+                // `He said "no!" and left`, `well... maybe`: the sentence goes on.
+                let is_inner = sign.len() > 1 && !sign.ends_with(['.', '!', '?']) && goes_on(rest)
+                    || (sign.ends_with("..") || sign == "…") && goes_on(rest);
+                stands_before_space
+                    && !is_inner
+                    && !(sign == "." && is_abbreviation(&text[start..at]))
             }
             _ => false,
         };
@@ -154,6 +159,12 @@ fn is_abbreviation(before: &str) -> bool {
             .split('.')
             .all(|part| part.chars().count() == 1 && part.chars().all(char::is_alphabetic));
     is_initial || is_dotted || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+}
+
+/// Whether the same line continues in lower case.
+fn goes_on(rest: &str) -> bool {
+    let next = rest.trim_start_matches([' ', '\t']).chars().next();
+    next.is_some_and(char::is_lowercase)
 }
 
 fn push_trimmed<'a>(found: &mut Vec<&'a str>, sentence: &'a str) {

@@ -141,11 +141,9 @@ impl MemoryManager {
             })
             .collect();
         let mut view = MemoryView::default();
-        let whole_facts = self.lines_tokens(&ranked);
-        let whole_window = self.whole_window_tokens(state);
+        // Of the window without its line breaks: they are not counted but where they are shown.
         let whole = BlockTokens {
-            facts: whole_facts,
-            window: whole_window,
+            facts: self.lines_tokens(&ranked),
             ..state.tokens()
         };
         // What is left for a block is the total less what the blocks that shrink after it need.
@@ -201,11 +199,6 @@ impl MemoryManager {
         view.facts = ranked;
         view.tokens.facts = tokens;
         view.cut.facts = gone;
-    }
-
-    fn whole_window_tokens(&self, state: &MemoryState) -> usize {
-        let breaks = state.window().count().saturating_sub(1);
-        state.window_tokens as usize + breaks
     }
 
     /// As many of the last lines of the recent turns as fit; a line break between turns counts as one.

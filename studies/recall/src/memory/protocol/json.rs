@@ -7,20 +7,32 @@ const DEPTH: usize = 32;
 
 /// The value that `text` begins with, white space aside, and where it ends. JSON is read as such; else single
 /// or typographic quotes, bare keys and words, quotes and line breaks inside strings, Python's constants,
-/// missing and trailing commas, and missing ends are put up with.
+/// trailing commas and commas missing before quotes, and missing ends are put up with.
 pub(super) fn read(text: &str) -> Option<(Value, usize)> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = strict.next() {
         return Some((value, strict.byte_offset()));
     }
+    // A fence that closes behind it is no part of it.
+    let text =
+        text.trim_end_matches(|character: char| character.is_whitespace() || character == '`');
     let mut reader = Reader { text, at: 0 };
-    let value = reader.value(DEPTH)?;
+    let value = reader.value(DEPTH, Place::Alone)?;
     Some((value, reader.at))
 }
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+}
+
+/// Where a string stands, which says what may follow it.
+#[derive(Clone, Copy)]
+enum Place {
+    Alone,
+    Key,
+    Field,
+    Entry,
 }
 
 impl<'a> Reader<'a> {
@@ -42,13 +54,13 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    fn value(&mut self, depth: usize) -> Option<Value> {
+    fn value(&mut self, depth: usize, place: Place) -> Option<Value> {
         let depth = depth.checked_sub(1)?;
         self.skip_space();
         match self.peek()? {
             '{' => self.object(depth),
             '[' => self.array(depth),
-            quote if closing(quote).is_some() => self.string().map(Value::String),
+            quote if closing(quote).is_some() => self.string(place).map(Value::String),
             ',' | ':' | '}' | ']' => None,
             _ => Some(self.bare()),
         }
@@ -83,7 +95,7 @@ impl<'a> Reader<'a> {
             self.skip_space();
             let value = match self.peek() {
                 None | Some(',' | '}' | ']') => Value::Null,
-                Some(_) => self.value(depth)?,
+                Some(_) => self.value(depth, Place::Field)?,
             };
             object.insert(key, value);
         }
@@ -105,7 +117,7 @@ impl<'a> Reader<'a> {
                     self.next();
                 }
                 Some('}') => break,
-                Some(_) => array.push(self.value(depth)?),
+                Some(_) => array.push(self.value(depth, Place::Entry)?),
             }
         }
         Some(Value::Array(array))
@@ -114,7 +126,7 @@ impl<'a> Reader<'a> {
     fn key(&mut self) -> Option<String> {
         let quote = self.peek()?;
         if closing(quote).is_some() {
-            return self.string();
+            return self.string(Place::Key);
         }
         let rest = self.rest();
         let end = rest
@@ -128,13 +140,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A string from its quote. A quote ends it only before what may follow a string; the text's end does too.
-    fn string(&mut self) -> Option<String> {
+    fn string(&mut self, place: Place) -> Option<String> {
         let end = closing(self.next()?)?;
         let mut string = String::new();
         while let Some(character) = self.next() {
             if character == '\\' {
                 self.escape(&mut string);
-            } else if character == end && self.may_end() {
+            } else if character == end && self.may_end(place) {
                 break;
             } else {
                 string.push(character);
@@ -143,17 +155,26 @@ impl<'a> Reader<'a> {
         Some(string)
     }
 
-    fn may_end(&self) -> bool {
+    fn may_end(&self, place: Place) -> bool {
         let rest = self.rest().trim_start();
-        rest.is_empty()
-            || rest.starts_with([':', '}', ']'])
-            || rest.strip_prefix(',').is_some_and(|rest| {
-                let next = rest.trim_start().chars().next();
-                next.is_none_or(|next| {
-                    closing(next).is_some() || "{[}]-_".contains(next) || next.is_alphanumeric()
-                })
-            })
-            || rest.starts_with("</tool_call")
+        let behind_comma = rest.strip_prefix(',').map(str::trim_start);
+        let ends = rest.is_empty() || behind_comma == Some("");
+        ends || match place {
+            Place::Alone => false,
+            Place::Key => rest.starts_with([':', '=', '：']),
+            Place::Field => {
+                rest.starts_with('}')
+                    || behind_comma.is_some_and(|rest| rest.starts_with('}') || begins_key(rest))
+                    || (rest.starts_with(['"', '\'']) && begins_key(rest))
+            }
+            Place::Entry => {
+                rest.starts_with(']')
+                    || behind_comma.is_some_and(|rest| {
+                        let next = rest.chars().next().unwrap_or(']');
+                        closing(next).is_some() || "{[]-0123456789".contains(next)
+                    })
+            }
+        }
     }
 
     fn escape(&mut self, string: &mut String) {
@@ -212,6 +233,21 @@ impl<'a> Reader<'a> {
                 .map_or_else(|_| Value::from(word), Value::Number),
         }
     }
+}
+
+/// Whether a name and a colon follow.
+fn begins_key(text: &str) -> bool {
+    let quote = text.chars().next().and_then(closing);
+    let bare = text.trim_start_matches(['"', '\'', '“', '‘']);
+    let end = bare
+        .find(|character: char| !character.is_alphanumeric() && character != '_')
+        .unwrap_or(bare.len());
+    let rest = &bare[end..];
+    let rest = match quote {
+        Some(quote) => rest.strip_prefix(quote),
+        None => Some(rest),
+    };
+    end > 0 && rest.is_some_and(|rest| rest.trim_start().starts_with([':', '=', '：']))
 }
 
 fn closing(quote: char) -> Option<char> {

@@ -40,14 +40,14 @@ pub(super) fn read(whole: &str, start: usize, fact: Option<&str>, pieces: &mut V
     for line in whole[start..].split_inclusive('\n') {
         let span = at..at + line.len();
         at = span.end;
-        let content = line.trim();
+        let content = line.trim_start().trim_end_matches(['\n', '\r']);
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
         if let Some(first) = open
             && indent > first
             && let Some(Piece::Op { op, span: before }) = pieces.last_mut()
             && let Some(text) = text_of(op)
         {
-            let line = line.trim_end_matches('\n').trim_end_matches('\r');
+            let line = line.trim_end_matches(['\n', '\r']);
             text.push('\n');
             text.push_str(&line[indent.min(first + 2)..]);
             before.end = span.end;
@@ -108,7 +108,11 @@ struct Head<'a> {
 }
 
 fn operation(line: &str, fact: Option<&str>) -> Result<MemoryOp, String> {
-    let line = without_bullet(line).trim_matches('`').trim();
+    let line = without_bullet(line);
+    let line = match line.strip_prefix('`') {
+        Some(quoted) => quoted.trim_end().trim_end_matches('`'),
+        None => line,
+    };
     let end = line
         .find(|character: char| !character.is_ascii_alphabetic())
         .unwrap_or(line.len());
@@ -138,7 +142,7 @@ fn operation(line: &str, fact: Option<&str>) -> Result<MemoryOp, String> {
         "delete" | "remove" => {
             let head = head(rest, &keyword)?;
             // `delete: f000012` says it too.
-            let id = head.id.or(head.text.filter(|text| !text.is_empty()));
+            let id = head.id.or(head.text);
             MemoryOp::Delete {
                 id: named_id(id, "delete f000012")?,
                 kind: head.kind,
@@ -160,7 +164,7 @@ fn head<'a>(mut rest: &'a str, keyword: &str) -> Result<Head<'a>, String> {
     loop {
         rest = rest.trim_start();
         if let Some(text) = rest.strip_prefix([':', '：']) {
-            head.text = Some(text.trim());
+            head.text = Some(text.trim_start());
             return Ok(head);
         }
         if rest.is_empty() {

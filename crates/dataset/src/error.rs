@@ -106,6 +106,7 @@ impl fmt::Display for RowErrors {
         }
         match self.count - self.kept.len() as u64 {
             0 => Ok(()),
+            1 => write!(formatter, "\nand 1 more error"),
             more => write!(formatter, "\nand {more} more errors"),
         }
     }

@@ -17,12 +17,54 @@ pub fn json_text<'de, D: Deserializer<'de>, T: DeserializeOwned>(
         _ => return typed(value).map_err(D::Error::custom),
     };
     match inner {
-        Ok(inner) => {
-            typed(inner).map_err(|error| D::Error::custom(format!("in its JSON text, {error}")))
-        }
+        Ok(inner) => typed(inner).map_err(|error| D::Error::custom(format!("{IN_TEXT}{error}"))),
         Err(not_json) => typed(value)
             .map_err(|error| D::Error::custom(format!("{error}; its text is no JSON: {not_json}"))),
     }
+}
+
+/// Stands before what is wrong within a text.
+const IN_TEXT: &str = "in its JSON text, ";
+
+/// Field and message of an error at `path`. What [`json_text`] says begins with a path of its own, which
+/// goes behind this one; positions in a text are left out, as they count from the beginning of a row or of
+/// a text within it.
+pub(crate) fn located(path: &str, message: &str) -> (String, String) {
+    let mut field = match path {
+        "." | "?" => String::new(),
+        path => path.to_owned(),
+    };
+    let mut message = without_position(message);
+    while let Some((inner, rest)) = message
+        .strip_prefix('`')
+        .and_then(|rest| rest.split_once("`: "))
+    {
+        if !inner.starts_with('[') && !field.is_empty() {
+            field.push('.');
+        }
+        field.push_str(inner);
+        message = rest.to_owned();
+    }
+    (field, message)
+}
+
+fn without_position(message: &str) -> String {
+    match message.rsplit_once(" at line ") {
+        Some((before, position))
+            if position
+                .split_once(" column ")
+                .is_some_and(|(line, column)| {
+                    [line, column].iter().all(|text| is_number(text))
+                }) =>
+        {
+            before.to_owned()
+        }
+        _ => message.to_owned(),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn may_hold_json(text: &str) -> bool {
@@ -32,9 +74,9 @@ fn may_hold_json(text: &str) -> bool {
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| {
-        match error.path().to_string().as_str() {
-            "." | "?" => error.inner().to_string(),
-            path => format!("`{path}`: {}", error.inner()),
+        match located(&error.path().to_string(), &error.inner().to_string()) {
+            (field, message) if field.is_empty() => message,
+            (field, message) => format!("`{field}`: {message}"),
         }
     })
 }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::{
     error::{DatasetError, Place, RowError, RowErrors},
     format::{self, Format, Opened, Text},
+    json_text::located,
     list::List,
     parquet::Reader,
 };
@@ -215,7 +216,7 @@ impl Row {
                     .map_err(|error| self.misfit(&error))?;
                 deserializer
                     .end()
-                    .map_err(|error| self.error("", error.to_string()))?;
+                    .map_err(|_| self.error("", "something stands behind the JSON value"))?;
                 Ok(row)
             }
             Content::Value(value) => {
@@ -239,6 +240,22 @@ impl Row {
         }
     }
 
+    /// A value that stands in this row at `field`, as a `T`.
+    ///
+    /// # Errors
+    /// What is wrong with it, by field.
+    pub fn typed<T: DeserializeOwned>(&self, value: Value, field: &str) -> Result<T, RowError> {
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let (inner, message) = located(&error.path().to_string(), &error.inner().to_string());
+            let separator = if inner.is_empty() || inner.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
+            self.error(format!("{field}{separator}{inner}"), message)
+        })
+    }
+
     /// An error of this row. `field` is a path into the row, empty where the row as a whole is meant.
     pub fn error(&self, field: impl Into<String>, message: impl Into<String>) -> RowError {
         RowError {
@@ -250,10 +267,18 @@ impl Row {
     }
 
     fn misfit(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> RowError {
-        let field = match error.path().to_string().as_str() {
-            "." | "?" => String::new(),
-            path => path.to_owned(),
+        let inner = error.inner();
+        let (field, message) = located(&error.path().to_string(), &inner.to_string());
+        // Where a row is no JSON, its fields do not say where.
+        let message = match (self.place, inner.is_syntax() || inner.is_eof()) {
+            (Place::Line(_), true) => format!("{message} (column {})", inner.column()),
+            (Place::Row(_), true) => format!(
+                "{message} (line {}, column {} of the row)",
+                inner.line(),
+                inner.column()
+            ),
+            _ => message,
         };
-        self.error(field, error.inner().to_string())
+        self.error(field, message)
     }
 }

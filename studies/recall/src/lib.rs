@@ -5,6 +5,7 @@
 //! retrieved facts, the summary and the window of recent turns, and answer. Answers are graded, and
 //! whichever roles the recipe trains learn from it.
 
+pub mod adapters;
 mod answer;
 mod config;
 mod dialogue;

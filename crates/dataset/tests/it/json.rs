@@ -83,7 +83,7 @@ fn errors_name_file_line_and_field() {
         ("{\"id\":1,\"tests\":[", "rows.jsonl, line 2, field `tests`"),
         (
             "{\"id\":1,\"tests\":[]} {}",
-            "rows.jsonl, line 2, the row: trailing",
+            "rows.jsonl, line 2, the row: something stands behind the JSON value",
         ),
         ("\u{fffd}", "rows.jsonl, line 2, the row"),
     ] {
@@ -114,7 +114,7 @@ fn all_bad_rows_are_reported_up_to_a_limit_and_counted_beyond() {
     assert!(lines[0].starts_with("rows.json, row 2, field `id`: invalid value"));
     assert!(lines[1].starts_with("rows.json, row 3, the row: missing field `id`"));
     assert!(lines[2].starts_with("rows.json, row 4, field `tests[0]`: missing field `input`"));
-    assert_eq!(lines[3], "and 1 more errors");
+    assert_eq!(lines[3], "and 1 more error");
     let DatasetError::Rows(errors) = error else {
         panic!("{error}")
     };
@@ -272,7 +272,7 @@ fn values_may_be_json_text() {
         ),
         (
             r#"{"chunks": "[\"a"}"#,
-            "rows.jsonl, line 1, field `chunks`: invalid type: string \"[\\\"a\", expected a sequence; its text is no JSON: EOF",
+            "rows.jsonl, line 1, field `chunks`: invalid type: string \"[\\\"a\", expected a sequence; its text is no JSON: EOF while parsing a string",
         ),
         (
             r#"{"chunks": 3}"#,

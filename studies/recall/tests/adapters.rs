@@ -1,0 +1,277 @@
+//! Every format on small files made for it: what comes of rows that fit, and what is said of those that
+//! do not.
+//!
+//! A folder of `tests/cases/adapters` is a test: `case.json` says what is read and how, `dialogues.jsonl`,
+//! `counts.json` and `errors.txt` what must come of it. With `ETUDE_UPDATE_CASES` set they are written
+//! anew, to be read before they are kept.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed unwrap is a failed test"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use recall::{
+    Dialogue, Granularity, Task, TurnRole,
+    adapters::{Adapted, Format, Options, adapt, divide},
+};
+use record::Seed;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    file: String,
+    format: String,
+    chunk_tokens: Option<usize>,
+    #[serde(default)]
+    multi_target: bool,
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+fn options(case: &Case) -> Options {
+    Options {
+        split: "train".to_owned(),
+        data_source: None,
+        chunk_tokens: case.chunk_tokens,
+        multi_target: case.multi_target,
+        prefix: String::new(),
+        rejections: 100,
+    }
+}
+
+fn cases() -> Vec<(PathBuf, Case)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/adapters");
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .map(|path| {
+            let case = fs::read(path.join("case.json")).unwrap();
+            (path, serde_json::from_slice(&case).unwrap())
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found
+}
+
+fn read(folder: &Path, case: &Case) -> Adapted {
+    let format: Format = case.format.parse().unwrap();
+    adapt(format, &folder.join(&case.file), &options(case), &words).unwrap()
+}
+
+#[test]
+fn files_of_every_format_become_the_dialogues_they_hold() {
+    let update = std::env::var_os("ETUDE_UPDATE_CASES").is_some();
+    let mut formats = BTreeSet::new();
+    for (folder, case) in cases() {
+        formats.insert(case.format.clone());
+        let adapted = read(&folder, &case);
+        let dialogues: String = adapted
+            .dialogues
+            .iter()
+            .map(|dialogue| serde_json::to_string(dialogue).unwrap() + "\n")
+            .collect();
+        let counts = serde_json::to_string_pretty(&adapted.counts).unwrap() + "\n";
+        let shown = folder.join(&case.file).display().to_string();
+        let errors = match adapted.rejected.is_empty() {
+            true => String::new(),
+            false => adapted.rejected.to_string().replace(&shown, "FILE") + "\n",
+        };
+        for (name, found) in [
+            ("dialogues.jsonl", dialogues),
+            ("counts.json", counts),
+            ("errors.txt", errors),
+        ] {
+            let path = folder.join(name);
+            if update {
+                fs::write(&path, &found).unwrap();
+            }
+            let expected = fs::read_to_string(&path).unwrap();
+            assert_eq!(found, expected, "{}", path.display());
+        }
+    }
+    let all: BTreeSet<String> = Format::ALL.map(|format| format.name().to_owned()).into();
+    assert_eq!(formats, all, "every format has a case");
+}
+
+/// The files say CANARY wherever only gold may: in answers, in what is evidence, in summaries.
+#[test]
+fn no_gold_is_public_in_any_format() {
+    let mut seen = BTreeMap::new();
+    for (folder, case) in cases() {
+        for dialogue in read(&folder, &case).dialogues {
+            for granularity in [Granularity::Qa, Granularity::Sample] {
+                for task in Task::of_dialogue(&dialogue, granularity) {
+                    let public = serde_json::to_string(&task.public).unwrap();
+                    assert!(!public.contains("CANARY"), "{}: {public}", folder.display());
+                    let whole = serde_json::to_value(&task).unwrap();
+                    if whole["gold"].to_string().contains("CANARY") {
+                        *seen.entry(case.format.clone()).or_insert(0) += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(seen.len(), Format::ALL.len(), "{seen:?}");
+}
+
+#[test]
+fn group_ids_are_unique_across_sources_splits_and_rows() {
+    let mut numbered = BTreeSet::new();
+    let mut number = 0;
+    for (folder, case) in cases() {
+        let mut ids = BTreeSet::new();
+        let mut count = 0;
+        for split in ["train", "test"] {
+            let options = Options {
+                split: split.to_owned(),
+                prefix: format!("{}-", folder.file_name().unwrap().display()),
+                ..options(&case)
+            };
+            let format: Format = case.format.parse().unwrap();
+            let file = folder.join(&case.file);
+            for dialogue in adapt(format, &file, &options, &words).unwrap().dialogues {
+                // Our own dialogues say themselves which split they are of.
+                if dialogue.split != split {
+                    continue;
+                }
+                for task in Task::of_dialogue(&dialogue, Granularity::Qa) {
+                    let named = format!("{}/{split}/", dialogue.data_source);
+                    assert!(task.id.0.starts_with(&named), "{}", task.id.0);
+                    count += 1;
+                    if dialogue.sample_id.starts_with(&options.prefix) {
+                        number += 1;
+                        numbered.insert(task.id.0.clone());
+                    }
+                    ids.insert(task.id.0);
+                }
+            }
+        }
+        assert_eq!(ids.len(), count, "{}", folder.display());
+    }
+    // Rows without names of their own are told apart by their files too.
+    assert!(number > 10);
+    assert_eq!(numbered.len(), number);
+}
+
+#[test]
+fn granularities_ask_the_same_questions_of_the_same_history() {
+    for (folder, case) in cases() {
+        for dialogue in read(&folder, &case).dialogues {
+            let history = |task: &Task| -> Vec<Value> {
+                let turns = task.public.turns.iter();
+                turns
+                    .filter(|turn| turn.turn_role == TurnRole::History)
+                    .map(|turn| serde_json::to_value(turn).unwrap())
+                    .collect()
+            };
+            let samples = Task::of_dialogue(&dialogue, Granularity::Sample);
+            let [sample] = samples.as_slice() else {
+                panic!("one episode a sample")
+            };
+            let asked = Task::of_dialogue(&dialogue, Granularity::Qa);
+            assert_eq!(asked.len(), dialogue.questions.len());
+            assert!(asked.iter().all(|task| history(task) == history(sample)));
+            let targets = sample.public.turns.len() - history(sample).len();
+            assert_eq!(targets, dialogue.questions.len());
+            // What is written is what is read.
+            for task in samples.iter().chain(&asked) {
+                let text = serde_json::to_string(task).unwrap();
+                assert_eq!(&serde_json::from_str::<Task>(&text).unwrap(), task);
+            }
+        }
+    }
+}
+
+#[test]
+fn turns_fit_the_budget_of_their_source() {
+    for (folder, case) in cases() {
+        let adapted = read(&folder, &case);
+        for dialogue in &adapted.dialogues {
+            let budget = case
+                .chunk_tokens
+                .unwrap_or_else(|| recall::adapters::chunk_tokens(&dialogue.data_source));
+            for task in Task::of_dialogue(dialogue, Granularity::Sample) {
+                for turn in &task.public.turns {
+                    assert!(words(&turn.observation()) <= budget, "{}", folder.display());
+                }
+            }
+        }
+        // 3 000 words are one chunk of 4 096 but three of 1 024.
+        if folder.ends_with("052_memoryagentbench_budgets") {
+            let turns: Vec<usize> = adapted
+                .dialogues
+                .iter()
+                .map(|dialogue| dialogue.sessions.len())
+                .collect();
+            assert_eq!(turns, [1, 3]);
+        }
+    }
+}
+
+fn dialogue(source: &str, document: usize, sample: usize) -> Dialogue {
+    let text = format!(
+        r#"{{"sample_id":"{document}-{sample}","data_source":"{source}","split":"train","document":"d{document}",
+            "sessions":[],"questions":[]}}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn documents_are_never_on_both_sides() {
+    let dialogues = || -> Vec<Dialogue> {
+        (0..40)
+            .flat_map(|document| {
+                (0..=document % 3).map(move |sample| dialogue("a", document, sample))
+            })
+            .chain((0..2).map(|document| dialogue("b", document, 0)))
+            .chain([dialogue("c", 0, 0)])
+            .collect()
+    };
+    let documents = |dialogues: &[Dialogue]| -> BTreeSet<String> {
+        dialogues
+            .iter()
+            .map(|dialogue| format!("{} {}", dialogue.data_source, dialogue.document))
+            .collect()
+    };
+    let (train, eval) = divide(dialogues(), 0.2, Seed(1));
+    assert_eq!(train.len() + eval.len(), dialogues().len());
+    let (trained, evaluated) = (documents(&train), documents(&eval));
+    assert!(trained.is_disjoint(&evaluated));
+    let of = |documents: &BTreeSet<String>, source: &str| {
+        documents
+            .iter()
+            .filter(|name| name.starts_with(source))
+            .count()
+    };
+    assert_eq!(
+        ["a", "b", "c"].map(|source| of(&evaluated, source)),
+        [8, 1, 0]
+    );
+
+    // Neither the order of the dialogues nor those of other datasets change anything.
+    let mut backwards: Vec<Dialogue> = dialogues();
+    backwards.retain(|dialogue| dialogue.data_source == "a");
+    backwards.reverse();
+    let (_, again) = divide(backwards, 0.2, Seed(1));
+    let of_a: BTreeSet<String> = evaluated
+        .iter()
+        .filter(|name| name.starts_with('a'))
+        .cloned()
+        .collect();
+    assert_eq!(documents(&again), of_a);
+    let (_, other) = divide(dialogues(), 0.2, Seed(2));
+    assert_ne!(documents(&other), evaluated);
+    assert!(divide(dialogues(), 0.0, Seed(1)).1.is_empty());
+}

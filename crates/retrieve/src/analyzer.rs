@@ -116,7 +116,6 @@ fn unicode_terms(text: &str, characters: bool, visit: &mut impl FnMut(&str)) {
     // The start of each character of the current unspaced run in `run`, marks with the character they modify.
     let (mut run, mut starts) = (String::new(), Vec::new());
     let mut letters = text.chars().filter(|it| !is_ignorable(*it)).peekable();
-    let mut before = ' ';
     while let Some(letter) = letters.next() {
         let after = letters.peek().copied().unwrap_or(' ');
         let is_mark = is_combining_mark(letter);
@@ -128,14 +127,16 @@ fn unicode_terms(text: &str, characters: bool, visit: &mut impl FnMut(&str)) {
             run.push(letter);
         } else {
             end_run(&mut run, &mut starts, characters, visit);
+            let joins = |is_kind: fn(char) -> bool| {
+                word.ends_with(is_kind) && is_kind(after) && !is_unspaced(after)
+            };
             match letter {
-                '\'' | '\u{2019}' if is_letter(before) && is_letter(after) => word.push('\''),
-                '.' | ',' if before.is_numeric() && after.is_numeric() => word.push(letter),
+                '\'' | '\u{2019}' if joins(char::is_alphabetic) => word.push('\''),
+                '.' | ',' if joins(char::is_numeric) => word.push(letter),
                 _ if letter.is_alphanumeric() || (is_mark && !word.is_empty()) => word.push(letter),
                 _ => end_word(&mut word, visit),
             }
         }
-        before = letter;
     }
     end_word(&mut word, visit);
     end_run(&mut run, &mut starts, characters, visit);
@@ -169,11 +170,6 @@ fn end_run(
 
 fn without_possessive(word: &str) -> &str {
     word.strip_suffix("'s").unwrap_or(word)
-}
-
-/// A letter that an apostrophe can stand beside: of a script with spaces.
-fn is_letter(letter: char) -> bool {
-    letter.is_alphabetic() && !is_unspaced(letter)
 }
 
 /// Soft hyphen, joiners and the byte order mark: they change how a word looks, not what it is.

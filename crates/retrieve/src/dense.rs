@@ -183,8 +183,10 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums[0]
 }
 
-/// The vectors of a layer, one after the other.
+/// The vectors of a layer, one after the other. A vector weighs as its numbers do, which keeps layers small: nothing
+/// is gained by large ones, and snapshots that each merge a layer each have a copy of it.
 struct Vectors {
+    dimension: usize,
     rows: Vec<f32>,
 }
 
@@ -192,33 +194,41 @@ impl Frozen for Vectors {
     type Entry = Vec<f32>;
 
     fn freeze<'a>(entries: impl Iterator<Item = &'a Vec<f32>>) -> Self {
-        Self {
-            rows: entries.flatten().copied().collect(),
+        let mut vectors = Self {
+            dimension: 0,
+            rows: Vec::new(),
+        };
+        for entry in entries {
+            vectors.dimension = entry.len();
+            vectors.rows.extend_from_slice(entry);
         }
+        vectors
     }
 
     fn merge(parts: &[Part<'_, Self>]) -> Self {
-        let mut rows = Vec::new();
-        for part in parts {
-            match &part.places {
-                Places::From(_) => rows.extend_from_slice(&part.content.rows),
+        let mut merged = Self {
+            dimension: parts.first().map_or(0, |it| it.content.dimension),
+            rows: Vec::new(),
+        };
+        for Part { content, places } in parts {
+            match places {
+                Places::From(_) => merged.rows.extend_from_slice(&content.rows),
                 Places::Each(places) => {
-                    let dimension = part.content.rows.len() / places.len();
-                    let all = part.content.rows.chunks_exact(dimension).zip(places);
+                    let all = content.rows.chunks_exact(content.dimension).zip(places);
                     for (row, _) in all.filter(|(_, place)| place.is_some()) {
-                        rows.extend_from_slice(row);
+                        merged.rows.extend_from_slice(row);
                     }
                 }
             }
         }
-        Self { rows }
+        merged
     }
 
     fn weight(&self, _: usize) -> u64 {
-        0
+        self.dimension as u64
     }
 
-    fn entry_weight(_: &Vec<f32>) -> u64 {
-        0
+    fn entry_weight(entry: &Vec<f32>) -> u64 {
+        entry.len() as u64
     }
 }

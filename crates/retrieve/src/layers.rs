@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use crate::ranking::DocId;
 
@@ -68,6 +68,9 @@ pub(crate) struct Layers<F: Frozen> {
 pub(crate) struct Layer<F> {
     block: Arc<Block<F>>,
     removed: Option<Arc<Removed>>,
+    /// From the lowest id to the highest. Ids of a store mostly ascend, so that a layer is passed over by these
+    /// alone when a document is looked for.
+    ids: RangeInclusive<DocId>,
 }
 
 /// Documents of a layer: immutable, shared by all snapshots that hold the layer. Places count from 0 in the
@@ -188,6 +191,7 @@ impl<F> Clone for Layer<F> {
         Self {
             block: Arc::clone(&self.block),
             removed: self.removed.clone(),
+            ids: self.ids.clone(),
         }
     }
 }
@@ -215,9 +219,12 @@ impl<F: Frozen> Layer<F> {
     }
 
     fn new(block: Block<F>) -> Self {
+        let id = |place: Option<&u16>| place.map_or(0, |place| block.ids[usize::from(*place)]);
+        let ids = id(block.by_id.first())..=id(block.by_id.last());
         Self {
             block: Arc::new(block),
             removed: None,
+            ids,
         }
     }
 
@@ -238,12 +245,11 @@ impl<F: Frozen> Layer<F> {
 
     /// The place of a live document.
     fn find(&self, doc: DocId) -> Option<usize> {
-        let block = &*self.block;
-        // Ids of a store mostly ascend, so that most layers are passed over here.
-        let id = |place: &u16| block.ids[usize::from(*place)];
-        if doc < id(block.by_id.first()?) || id(block.by_id.last()?) < doc {
+        if !self.ids.contains(&doc) {
             return None;
         }
+        let block = &*self.block;
+        let id = |place: &u16| block.ids[usize::from(*place)];
         // A block can hold an id twice: a document that was removed and its successor.
         let start = block.by_id.partition_point(|place| id(place) < doc);
         block.by_id[start..]

@@ -1,5 +1,6 @@
 //! What becomes a term.
 
+use proptest::prelude::*;
 use retrieve::{Analyzer, Stemming, UnspacedText};
 
 #[track_caller]
@@ -90,4 +91,22 @@ fn stemming_is_for_english_words_only() {
     );
     let read: Analyzer = serde_json::from_str(r#"{"stemming": "english"}"#).unwrap();
     assert_eq!(read, analyzer);
+}
+
+proptest! {
+    #[test]
+    fn both_ways_of_ascii_are_one_and_no_term_is_empty(
+        text in "[ -~\n]{0,40}",
+        any in "\\PC{0,20}",
+        letters in "[a茶é'’.,1〇\u{301}ก\u{e34} ]{0,20}",
+    ) {
+        let analyzer = Analyzer::default();
+        let long = format!("\u{2014}{text}\u{2014}");
+        prop_assert_eq!(analyzer.terms(&text), analyzer.terms(&long));
+        for text in [text, any, letters] {
+            for term in analyzer.terms(&text) {
+                prop_assert!(term.starts_with(char::is_alphanumeric), "{:?} of {:?}", term, text);
+            }
+        }
+    }
 }

@@ -63,7 +63,15 @@ fn lines(graph: &Graph) -> Vec<String> {
 
 #[test]
 fn names_mean_what_they_mean_to_python() {
-    let case = "001_package";
+    check("001_package");
+}
+
+#[test]
+fn other_languages_are_there_by_their_symbols() {
+    check("002_languages");
+}
+
+fn check(case: &str) {
     let graph = Graph::build(&repository(case), 2);
     let told = lines(&graph).join("\n") + "\n";
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs");

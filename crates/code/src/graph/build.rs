@@ -14,7 +14,7 @@ use super::{
     names::{self, Members},
     node::FileIndex,
     parallel::in_parallel,
-    python,
+    python, symbols,
 };
 
 impl Graph {
@@ -214,6 +214,6 @@ pub(super) fn facts_of(path: &str, content: &[u8]) -> Arc<FileFacts> {
         _ if language == Language::Other => bare(),
         Err(_) => fault("not UTF-8"),
         Ok(text) if language == Language::Python => python::facts(text),
-        Ok(_) => bare(),
+        Ok(text) => symbols::facts(language, text),
     })
 }

@@ -630,7 +630,19 @@ impl<'a> Linker<'a> {
     /// The names that other languages' grammars tag: each means the only definition of that name in its
     /// own file, or else in the repository.
     fn symbols(&self, file: FileIndex) {
-        let SourceFile { facts, names, .. } = self.file(file);
+        let SourceFile { path, facts, names } = self.file(file);
+        for import in &facts.imports {
+            let module = facts.name(import.module);
+            for target in self.modules.places.resolve(facts.language, path, module) {
+                if target != file {
+                    let target = Place {
+                        file: target,
+                        definition: None,
+                    };
+                    self.edge(None, EdgeKind::Imports, target);
+                }
+            }
+        }
         let mut own: FxHashMap<u32, Option<DefinitionIndex>> = FxHashMap::default();
         for (index, definition) in facts.definitions.iter().enumerate() {
             own.entry(definition.name.0)

@@ -4,8 +4,11 @@
 //! ([`Graph::update`]): both ways to the same content give equal graphs. Spec of the repair study,
 //! section 3; node and edge types as in CodeFuse's code graphs (section 10.1).
 
+mod anchor;
 mod build;
+mod candidates;
 mod facts;
+mod imports;
 mod language;
 mod link;
 mod listed;
@@ -16,10 +19,13 @@ mod node;
 mod parallel;
 mod python;
 mod query;
+mod symbols;
 mod writer;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+pub use anchor::{Anchor, AnchorKind};
+pub use candidates::{Candidate, CandidateLimits};
 pub use facts::{
     Binding, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Symbol, Text,
     Use,

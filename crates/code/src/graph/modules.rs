@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::node::FileIndex;
+use super::{imports::Places, node::FileIndex};
 
 /// Which file a dotted name means, from anywhere or from another file.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct Modules {
     names: Vec<Option<(String, bool)>>,
     /// By folder and module name, for scripts that import what lies beside them.
     beside: FxHashMap<(String, String), FileIndex>,
+    /// Where files in other languages lie.
+    pub(super) places: Places,
 }
 
 impl Modules {
@@ -27,7 +29,10 @@ impl Modules {
             .filter_map(|path| path.strip_suffix("__init__.py"))
             .map(|folder| folder.trim_end_matches('/'))
             .collect();
-        let mut modules = Self::default();
+        let mut modules = Self {
+            places: Places::new(paths),
+            ..Self::default()
+        };
         let mut order: BTreeMap<(usize, &str), FileIndex> = BTreeMap::new();
         for (index, path) in paths.iter().enumerate() {
             modules.names.push(None);

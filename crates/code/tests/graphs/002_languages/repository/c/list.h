@@ -1,0 +1,2 @@
+struct list { struct list *next; };
+int list_length(struct list *list);

@@ -1,0 +1,5 @@
+package org.shop;
+
+public interface Item {
+    int price();
+}

@@ -1,0 +1,9 @@
+class Base; end
+
+class Item
+  def wrap
+    tie
+  end
+
+  def tie; end
+end

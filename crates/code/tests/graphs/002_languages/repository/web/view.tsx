@@ -1,0 +1,5 @@
+import { total } from './app'
+
+export function View() {
+  return <p>{total([])}</p>
+}

@@ -284,7 +284,7 @@ fn graphs_survive_their_files() {
         {\"type\":\"edge\",\"data\":{\"u\":\"file:a.py\",\"to\":\"func:a.py#f@3\",\"kind\":\"contains\"}}\n";
     let others = ListedGraph::from_jsonl(others).unwrap();
     assert_eq!(others.nodes["func:a.py#f@3"].kind, "function");
-    assert_eq!(others.nodes["func:a.py#f@3"].rest["score"], 0.5);
+    assert_eq!(others.nodes["func:a.py#f@3"].score, Some(0.5));
     assert_eq!(others.edges.len(), 1);
     for (text, line) in [
         ("{}", 1),

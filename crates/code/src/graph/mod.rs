@@ -7,11 +7,15 @@
 mod anchor;
 mod build;
 mod candidates;
+mod caps;
+mod codefuse;
 mod facts;
 mod imports;
 mod language;
+mod linear;
 mod link;
 mod listed;
+mod memory;
 mod modules;
 mod names;
 mod nesting;
@@ -19,6 +23,7 @@ mod node;
 mod parallel;
 mod python;
 mod query;
+mod subgraph;
 mod symbols;
 mod writer;
 
@@ -26,18 +31,25 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use anchor::{Anchor, AnchorKind};
 pub use candidates::{Candidate, CandidateLimits};
+pub use caps::{MemoryCaps, MemorySize};
 pub use facts::{
     Binding, Definition, DefinitionIndex, DefinitionKind, FileFacts, Import, Span, Symbol, Text,
     Use,
 };
 pub use language::Language;
+pub use linear::{Budgeted, Chunk, CountTokens, Excerpt, described, index_line, within_budget};
 use link::{Links, SourceFile};
 pub use listed::{ListedError, ListedGraph, ListedNode};
+pub use memory::{
+    Applied, Commit, EpisodeMemory, MemoryFault, MemoryIntent, MemoryLimits, MemoryReport,
+    MemoryTarget, Note, OverBudget, Selector,
+};
 use modules::Modules;
 use names::Members;
 use node::Place;
 pub use node::{Edge, EdgeKind, FileIndex, Node, NodeKind, NodeRef, is_test_path};
 pub use query::{Hit, Index, Query, words};
+pub use subgraph::{Subgraph, subgraph_file_name};
 
 /// Larger files are named in the graph and not looked into.
 pub const MAX_FILE: usize = 5 << 20;

@@ -1,3 +1,5 @@
+//! What grows.
+
 mod tree;
 
 use tree::Tree;

@@ -1,3 +1,5 @@
+//! Trees that branch.
+
 pub struct Tree {
     height: u32,
 }

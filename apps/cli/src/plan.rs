@@ -66,9 +66,20 @@ pub(crate) struct PhasePlan {
 pub(crate) struct EpisodePlan {
     /// Tokens that all roles sample.
     pub(crate) sampled: f64,
+    /// Tokens of prompts, where they are many beside what is sampled.
+    pub(crate) read: f64,
     /// Tokens of the rows that are trained on.
     pub(crate) trained: f64,
     pub(crate) sandbox_runs: f64,
+}
+
+impl EpisodePlan {
+    /// Seconds of playing it beside many others. What is read passes without gradients, at a third of what
+    /// training costs at `speed`.
+    pub(crate) fn seconds(&self, common: &Common<'_>, speed: f64) -> f64 {
+        let decoded = DECODED_PER_THREAD * common.threads as f64;
+        self.sampled / decoded + self.read / (3.0 * speed)
+    }
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Outcome<()> {
@@ -157,13 +168,12 @@ impl Plan {
         let scored = scored.into_iter().filter(|pass| *pass).count();
         let updated = rl.epochs + rl.value.as_ref().map_or(0, |value| value.epochs);
         let passes = updated as f64 + scored as f64 / 3.0;
-        let decoded = DECODED_PER_THREAD * common.threads as f64;
         self.phase(PhasePlan {
             phase: "rl".to_owned(),
             steps: rl.steps,
             tokens: sampled + trained,
             sandbox_runs: episodes * episode.sandbox_runs,
-            seconds: sampled / decoded + trained * passes / speed,
+            seconds: episodes * episode.seconds(common, speed) + trained * passes / speed,
         });
     }
 

@@ -17,6 +17,12 @@ pub(crate) struct Engines {
     pub(crate) runtime: Runtime,
 }
 
+impl AsRef<Self> for Engines {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Engines {
     pub(crate) fn start(threads: usize) -> Outcome<Self> {
         let engine = Engine::new(threads).failed()?;

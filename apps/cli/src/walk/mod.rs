@@ -11,6 +11,7 @@ mod engines;
 mod evaluate;
 mod frame;
 mod model_source;
+mod recall;
 mod reinforce;
 mod settings;
 mod study;

@@ -1,30 +1,24 @@
-//! Phase `rl`: a policy learns from what its responses lead to.
+//! Phase `rl`: policies learn from what their responses lead to.
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use chat::Chat;
 use engine::Model;
 use learn::{EngineTrainer, EngineValueTrainer, Trainer, ValueTrainer};
+use policy::{EnginePolicy, Policy};
 use record::{Sampling, Seed};
 use rollout::{Options as RolloutOptions, Roles, Runner, Study};
 use train::{Reinforce, ReinforceConfig, StepDone};
 
 use super::{Frame, settings::PolicySettings};
-use crate::failure::{Classify, Outcome};
+use crate::failure::{Classify, Failure, Outcome};
 
 const PHASE: &str = "rl";
 
-/// A policy that is reinforced, and all that it is played with.
+/// Policies that are reinforced together, and all that they are played with.
 pub(crate) struct Reinforcement<'a, S: Study> {
-    pub(crate) policy: &'a PolicySettings<'a>,
-    pub(crate) role: &'a str,
-    pub(crate) sampling: Sampling,
-    pub(crate) chat: &'a Chat,
-    /// What it begins as: the checkpoint's name, and the weights.
-    pub(crate) base: &'a str,
-    pub(crate) model: Arc<Model>,
-    /// Where it ends up.
-    pub(crate) checkpoint: &'a str,
+    pub(crate) policies: Vec<Reinforced<'a>>,
     /// The roles that stay as they are.
     pub(crate) frozen: Roles,
     pub(crate) study: Arc<S>,
@@ -34,52 +28,91 @@ pub(crate) struct Reinforcement<'a, S: Study> {
     pub(crate) seed: Seed,
 }
 
+/// A policy that is reinforced.
+pub(crate) struct Reinforced<'a> {
+    pub(crate) policy: &'a PolicySettings<'a>,
+    /// Every role that it plays, and how.
+    pub(crate) plays: Vec<(&'a str, Sampling)>,
+    /// Those of them whose calls it learns from.
+    pub(crate) roles: Vec<&'a str>,
+    pub(crate) chat: &'a Chat,
+    /// What it begins as: the checkpoint's name, and the weights.
+    pub(crate) base: &'a str,
+    pub(crate) model: Arc<Model>,
+    /// Where it ends up.
+    pub(crate) checkpoint: &'a str,
+}
+
+/// What a policy is trained and played with.
+struct Training {
+    trainer: EngineTrainer,
+    values: Option<EngineValueTrainer>,
+    player: Arc<EnginePolicy>,
+}
+
 impl Frame<'_> {
-    /// Trains the policy and returns its weights; the reference and the frozen roles stay as they are.
-    /// `line` says a step to people.
+    /// Trains the policies and returns their weights in the same order; references and frozen roles stay as
+    /// they are. `line` says a step to people.
     pub(crate) fn reinforce<S: Study>(
         &self,
         of: Reinforcement<'_, S>,
         line: impl Fn(&StepDone<'_>) -> String,
-    ) -> Outcome<Arc<Model>> {
-        if self.replay.checkpoint(of.checkpoint).is_some() {
+    ) -> Outcome<Vec<Arc<Model>>> {
+        let done = |one: &Reinforced<'_>| self.replay.checkpoint(one.checkpoint).is_some();
+        if of.policies.iter().all(done) {
             self.screen.say("  done before");
-            return self.load_model(of.checkpoint).map(Arc::new);
+            let models = of
+                .policies
+                .iter()
+                .map(|one| self.load_model(one.checkpoint));
+            return models.map(|model| model.map(Arc::new)).collect();
         }
-        let (policy, config, seed) = (of.policy, of.config, of.seed);
-        let engine = &self.engines.engine;
-        let stages = policy.stages.len();
-        let model = self.adapted(policy, stages, of.base, of.chat, of.model.clone(), seed)?;
-        let options = self.training.learner_options(seed);
-        let mut trainer = EngineTrainer::new(engine, model.clone(), Some(of.model), options);
-        let mut values = config.value.as_ref().map(|_| {
-            // A value function begins as what the policy begins as.
-            EngineValueTrainer::new(engine, model.clone(), options)
-        });
-        let player = Arc::new(self.engines.policy(of.role, of.chat, model)?);
-        let roles = of.frozen.bind(of.role, player.clone(), of.sampling);
+        let config = of.config;
+        let mut trainings = Vec::new();
+        let mut roles = of.frozen;
+        for one in &of.policies {
+            let training = self.prepare(one, config, of.seed)?;
+            for (role, sampling) in &one.plays {
+                let player = training.player.clone() as Arc<dyn Policy>;
+                roles = roles.bind(role, player, sampling.clone());
+            }
+            trainings.push(training);
+        }
         let mut runner = Runner::new(of.study.clone(), roles, of.rollout.clone());
+        let [one] = of.policies.as_slice() else {
+            return Err(Failure::Failed(anyhow!("several policies are trained")));
+        };
+        let [
+            Training {
+                trainer,
+                values,
+                player,
+            },
+        ] = trainings.as_mut_slice()
+        else {
+            return Err(Failure::Failed(anyhow!("several policies are trained")));
+        };
         if config.algorithm.advantage.needs_greedy() {
-            runner = runner.with_greedy(of.role);
+            runner = runner.with_greedy(one.roles[0]);
         }
         let reinforce = Reinforce {
             phase: PHASE,
             run: self.run,
-            chat: of.chat,
+            chat: one.chat,
             replay: self.replay,
             study: of.study.as_ref(),
             runner: &runner,
             tasks: of.tasks,
-            role: of.role,
+            role: one.roles[0],
             config,
-            seed,
+            seed: of.seed,
             runtime: self.engines.runtime.handle(),
             stop: self.stop,
         };
         self.phase(PHASE, || {
             let work = self.screen.work(PHASE, config.steps);
             let trained = reinforce.train(
-                &mut trainer,
+                trainer,
                 values
                     .as_mut()
                     .map(|values| values as &mut dyn ValueTrainer),
@@ -94,10 +127,33 @@ impl Frame<'_> {
             Ok(0)
         })?;
         if self.replay.phase_ended(PHASE).is_some() {
-            self.load_stage(PHASE, &mut trainer)?;
+            self.load_stage(PHASE, trainer)?;
         }
         let model = trainer.publish().failed()?.weights;
-        self.save_model(of.checkpoint, of.chat, &model)?;
-        Ok(model)
+        self.save_model(one.checkpoint, one.chat, &model)?;
+        Ok(vec![model])
+    }
+
+    fn prepare(
+        &self,
+        one: &Reinforced<'_>,
+        config: &ReinforceConfig,
+        seed: Seed,
+    ) -> Outcome<Training> {
+        let engine = &self.engines.engine;
+        let (policy, chat) = (one.policy, one.chat);
+        let stages = policy.stages.len();
+        let model = self.adapted(policy, stages, one.base, chat, one.model.clone(), seed)?;
+        let options = self.training.learner_options(seed);
+        let reference = Some(one.model.clone());
+        Ok(Training {
+            trainer: EngineTrainer::new(engine, model.clone(), reference, options),
+            // A value function begins as what the policy begins as.
+            values: config
+                .value
+                .as_ref()
+                .map(|_| EngineValueTrainer::new(engine, model.clone(), options)),
+            player: Arc::new(self.engines.policy(policy.name, chat, model)?),
+        })
     }
 }

@@ -9,7 +9,9 @@ use recipe::{RecipeError, Resolved};
 use rollout::Study;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
-use super::{Engines, Frame, critique::CritiqueWalk, evaluate::Played, settings::Common};
+use super::{
+    Engines, Frame, critique::CritiqueWalk, evaluate::Played, recall::RecallWalk, settings::Common,
+};
 use crate::{
     args::{EvalArgs, PlanArgs, TrainArgs},
     evaluate,
@@ -20,7 +22,7 @@ use crate::{
 };
 
 /// Every study, under the name that `study = "…"` of a recipe has for it.
-static STUDIES: [Commands; 1] = [Commands::of::<CritiqueWalk>()];
+static STUDIES: [Commands; 2] = [Commands::of::<CritiqueWalk>(), Commands::of::<RecallWalk>()];
 
 /// One study's walk from a recipe to a report.
 pub(crate) trait StudyWalk: 'static {

@@ -52,6 +52,12 @@ impl Chats {
     }
 }
 
+impl FromIterator<(String, Chat)> for Chats {
+    fn from_iter<I: IntoIterator<Item = (String, Chat)>>(chats: I) -> Self {
+        Self(chats.into_iter().collect())
+    }
+}
+
 impl Frame<'_> {
     /// The chats of a run, made once; `texts` says what a vocabulary is trained on, for people.
     pub(crate) fn vocabulary(

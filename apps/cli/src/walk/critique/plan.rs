@@ -54,6 +54,7 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
     let reviser_row = length(&reviser_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?);
     let episode = EpisodePlan {
         sampled: OF_CRITIC * critic_row + OF_REVISER * reviser_row,
+        read: 0.0,
         trained: critic_row,
         sandbox_runs: 1.0,
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use critique::{CRITIC, Purpose, REVISER, Task};
 use engine::Model;
 use rollout::Roles;
@@ -10,8 +11,12 @@ use train::StepDone;
 
 use super::{CritiqueRun, lessons::CRITIC_SFT};
 use crate::{
-    failure::Outcome,
-    walk::{reinforce::Reinforcement, tasks::TaskSets, vocabulary::Chats},
+    failure::{Classify, Outcome},
+    walk::{
+        reinforce::{Reinforced, Reinforcement},
+        tasks::TaskSets,
+        vocabulary::Chats,
+    },
 };
 
 /// Checkpoint of the critic after reinforcement.
@@ -36,14 +41,17 @@ impl CritiqueRun<'_> {
         let reviser = frame
             .engines
             .policy(REVISER, chats.of(REVISER)?, reviser.clone())?;
-        let reinforcement = Reinforcement {
+        let trained = Reinforced {
             policy: common.policy(CRITIC)?,
-            role: CRITIC,
-            sampling: recipe.critic.sampling(),
+            plays: vec![(CRITIC, recipe.critic.sampling())],
+            roles: vec![CRITIC],
             chat: chats.of(CRITIC)?,
             base: CRITIC_SFT,
             model: critic.clone(),
             checkpoint: CRITIC_RL,
+        };
+        let reinforcement = Reinforcement {
+            policies: vec![trained],
             frozen: Roles::default().bind(REVISER, Arc::new(reviser), recipe.reviser.sampling()),
             study: self.instruments.study(recipe, Purpose::Training),
             tasks: &sets.train,
@@ -51,7 +59,8 @@ impl CritiqueRun<'_> {
             rollout: &recipe.rollout,
             seed: frame.seed.stream("rl", 0),
         };
-        frame.reinforce(reinforcement, line)
+        let mut models = frame.reinforce(reinforcement, line)?;
+        models.pop().context("no critic was trained").failed()
     }
 }
 

@@ -1,0 +1,91 @@
+//! Prompts that leave no room for a response are refused before anything is trained.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use recall::{
+    BarePrompt, Granularity, Recall, Task,
+    tiny::{Draft, Split},
+};
+use record::{Message, Seed};
+
+use super::{RecallRun, players::study, recipe::Recipe};
+use crate::{
+    failure::{Classify, Outcome},
+    walk::{settings::prompt_tokens, tasks::TaskSets, vocabulary::Chats},
+};
+
+/// What a role is asked in a dialogue of the small world, apart from what its memory shows.
+pub(super) fn example(recipe: &Recipe, study: &Recall, role: &str) -> anyhow::Result<Vec<Message>> {
+    let draft = Draft::new(Seed(recipe.seed), Split::Lessons, 0, recipe.tasks.questions);
+    for task in Task::of_dialogue(&draft.dialogue(), Granularity::Sample) {
+        let turns = &task.public.turns;
+        let mut bare = turns
+            .iter()
+            .filter_map(|turn| study.bare_prompt(role, &task.public, turn));
+        if let Some(bare) = bare.next() {
+            return Ok(bare.messages);
+        }
+    }
+    bail!("nobody asks a role `{role}`")
+}
+
+impl RecallRun<'_> {
+    /// A full memory, the longest turn and the longest response must fit into the context of every role.
+    /// Of a run that has begun to train, this was found before.
+    pub(super) fn check_prompts(&self, sets: &TaskSets<Task>, chats: &Chats) -> Outcome<()> {
+        if self.frame.has_begun_to_train() {
+            return Ok(());
+        }
+        let study = study(self.recipe.config(), chats, self.recipe)?;
+        let tasks = || sets.train.iter().chain(&sets.eval);
+        self.recipe.check_room(&study, chats, tasks).asked()
+    }
+}
+
+impl Recipe {
+    pub(super) fn check_room<'a, T: Iterator<Item = &'a Arc<Task>>>(
+        &self,
+        study: &Recall,
+        chats: &Chats,
+        tasks: impl Fn() -> T,
+    ) -> anyhow::Result<()> {
+        let common = self.common();
+        for policy in &common.policies {
+            let context = policy.config(common.tokenizer)?.context;
+            let chat = chats
+                .of(policy.name)
+                .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+            for (role, sampling) in self.samplings(policy.name) {
+                for task in tasks() {
+                    for turn in &task.public.turns {
+                        let Some(BarePrompt {
+                            messages,
+                            shown_tokens,
+                        }) = study.bare_prompt(role, &task.public, turn)
+                        else {
+                            continue;
+                        };
+                        let said = prompt_tokens(chat, &messages).with_context(|| {
+                            format!("task {}: a prompt of the role {role}", task.id)
+                        })?;
+                        let needed = said + shown_tokens + sampling.max_tokens;
+                        ensure!(
+                            needed <= context,
+                            "task {}, turn {}: the role {role} may need {needed} tokens, {said} of the turn, \
+                             {shown_tokens} of memory (prompt.context_tokens) and {} of the response \
+                             ({}.roles.{role}.max_tokens), and the context of {}.model is {context}; lower \
+                             one of them, leave the task out, or give the model a longer context",
+                            task.id,
+                            turn.turn_id,
+                            sampling.max_tokens,
+                            policy.key,
+                            policy.key,
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

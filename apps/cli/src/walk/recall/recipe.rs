@@ -1,0 +1,203 @@
+//! The recipe of the recall study: every key that `recipes/recall/*.toml` may have.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use recall::{
+    Granularity, PromptConfig, Reading, RecallConfig, RewardConfig,
+    memory::{Baseline, MemoryConfig, OpFormat},
+    tiny::Mix,
+};
+use rollout::Options as RolloutOptions;
+use serde::{Deserialize, Serialize};
+use train::ReinforceConfig;
+
+use crate::walk::{
+    adapters::Lora,
+    model_source::ModelSource,
+    settings::{
+        Common, PolicySettings, SamplingSettings, Stage, Tokenizer, Training, is_default, two,
+    },
+};
+
+/// One run of the recall study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    pub(super) study: StudyName,
+    /// Names the run directory, `runs/<name>`.
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) seed: u64,
+    /// Threads of the engine. Changes no result.
+    #[serde(default = "two")]
+    pub(super) threads: usize,
+    /// Answer from a memory that nobody learnt to write, in place of `memory`'s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) baseline: Option<Baseline>,
+    /// How policies write operations.
+    #[serde(default)]
+    pub(super) format: OpFormat,
+    /// Of all models in training.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) training: Training,
+    pub(super) tasks: Tasks,
+    #[serde(default)]
+    pub(super) memory: MemoryConfig,
+    #[serde(default)]
+    pub(super) prompt: PromptConfig,
+    /// How answers are read out of responses.
+    #[serde(default)]
+    pub(super) answer: Reading,
+    /// Of the policies whose models begin with random weights; the others bring their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tokenizer: Option<Tokenizer>,
+    /// Every model of the run, by a name of the recipe's choice.
+    pub(super) policies: BTreeMap<String, Policy>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) sft: Sft,
+    #[serde(default)]
+    pub(super) reward: RewardConfig,
+    pub(super) rl: ReinforceConfig,
+    #[serde(default)]
+    pub(super) eval: Eval,
+    #[serde(default)]
+    pub(super) rollout: RolloutOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum StudyName {
+    Recall,
+}
+
+/// What is trained and evaluated on: dialogues of the small world, or of files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Tasks to train on.
+    pub(super) train: usize,
+    /// Held-out tasks to evaluate on.
+    pub(super) eval: usize,
+    /// Whether a task asks all questions of a dialogue, or one.
+    #[serde(default)]
+    pub(super) granularity: Granularity,
+    /// Questions of a dialogue of the small world, beside one of every kind.
+    #[serde(default = "questions")]
+    pub(super) questions: usize,
+    /// Read the training tasks from here instead; `train` then bounds their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) train_file: Option<PathBuf>,
+    /// Read the evaluation tasks from here instead; `eval` then bounds their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) eval_file: Option<PathBuf>,
+}
+
+/// Weights, the roles that they answer for, and how they are supervised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Policy {
+    /// How each of its roles is sampled.
+    pub(super) roles: BTreeMap<String, SamplingSettings>,
+    pub(super) model: ModelSource,
+    /// Train low-rank adapters in place of every weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lora: Option<Lora>,
+    /// Supervised stages, each from the end of the one before; none for models that bring what they need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) sft: Vec<Stage<Mix>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Sft {
+    /// Steps between checkpoints: what a killed run does again at most.
+    pub(super) save_every: u64,
+}
+
+impl Default for Sft {
+    fn default() -> Self {
+        Self { save_every: 200 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Eval {
+    /// Episodes a task.
+    pub(super) samples: u32,
+    /// Of all roles while they are evaluated; as the policies say where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    /// Evaluate what memories that nobody learnt to write are worth, and no memory at all, within the
+    /// same budget of tokens.
+    pub(super) baselines: bool,
+}
+
+impl Default for Eval {
+    fn default() -> Self {
+        Self {
+            samples: 1,
+            temperature: None,
+            baselines: true,
+        }
+    }
+}
+
+impl Recipe {
+    /// Directories of models are taken relative to `place`.
+    pub(super) fn amend(&mut self, place: &Path) {
+        for policy in self.policies.values_mut() {
+            policy.model.resolve(place);
+        }
+    }
+
+    /// The policies in the order of their names.
+    pub(super) fn common(&self) -> Common<'_> {
+        let policies = self.policies.iter().map(|(name, policy)| {
+            let key = format!("policies.{name}");
+            let samplings = policy
+                .roles
+                .iter()
+                .map(|(role, settings)| (format!("{key}.roles.{role}"), settings.sampling()));
+            let trained = |role: &String| self.rl.train.contains(role);
+            PolicySettings {
+                name,
+                model: &policy.model,
+                lora: policy.lora.as_ref(),
+                samplings: samplings.collect(),
+                stages: policy.sft.iter().map(Stage::size).collect(),
+                reinforced: policy.roles.keys().any(trained),
+                key,
+            }
+        });
+        Common {
+            name: &self.name,
+            seed: self.seed,
+            threads: self.threads,
+            training: self.training,
+            tokenizer: self.tokenizer.as_ref(),
+            policies: policies.collect(),
+            rl: &self.rl,
+            rollout: &self.rollout,
+        }
+    }
+
+    /// The study as the recipe has it.
+    pub(super) fn config(&self) -> RecallConfig {
+        RecallConfig {
+            memory: self.memory.clone(),
+            baseline: self.baseline,
+            format: self.format,
+            prompt: self.prompt.clone(),
+            answer: self.answer.clone(),
+            reward: self.reward,
+        }
+    }
+}
+
+fn questions() -> usize {
+    4
+}

@@ -46,7 +46,7 @@ pub(super) struct Period {
 }
 
 /// Sessions of a story.
-const SESSIONS: std::ops::RangeInclusive<usize> = 4..=6;
+const SESSIONS: std::ops::RangeInclusive<usize> = 4..=5;
 /// Attributes that each person speaks of.
 const SPOKEN_OF: usize = 4;
 

@@ -1,9 +1,8 @@
 //! The words of the small world: people, months, and what can be true of a person.
 
 /// Who talks.
-pub(super) const PEOPLE: [&str; 16] = [
-    "Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Ida", "Jon", "Kira", "Leo", "Mia",
-    "Ned", "Olga", "Paul",
+pub(super) const PEOPLE: [&str; 10] = [
+    "Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Ida", "Jon",
 ];
 
 /// When sessions take place: at most one a month, in order.
@@ -40,11 +39,11 @@ pub(super) const GREETINGS: [&str; 4] = ["Hi!", "Hello!", "Good morning!", "Hey 
 /// Something that has one value at a time for a person, and may change. `{}` stands for the value, `@`
 /// for the person, `#` for a month.
 pub(super) struct Attribute {
-    pub(super) values: [&'static str; 12],
+    pub(super) values: [&'static str; 10],
     /// Ways of a person to say it of themselves.
-    pub(super) said: [&'static str; 3],
+    pub(super) said: [&'static str; 2],
     /// Sentences with such a value that say nothing of the speaker's own.
-    pub(super) besides: [&'static str; 3],
+    pub(super) besides: [&'static str; 2],
     /// How a good memory writes it down.
     pub(super) written: &'static str,
     /// Asks for what holds now, for what held in a month, for all that ever held.
@@ -53,22 +52,13 @@ pub(super) struct Attribute {
     pub(super) ever: &'static str,
 }
 
-pub(super) const ATTRIBUTES: [Attribute; 6] = [
+pub(super) const ATTRIBUTES: [Attribute; 5] = [
     Attribute {
         values: [
             "Paris", "Rome", "Oslo", "Lima", "Cairo", "Delhi", "Quito", "Tokyo", "Accra", "Berlin",
-            "Dublin", "Hanoi",
         ],
-        said: [
-            "I live in {} now.",
-            "I just moved to {}.",
-            "my home these days is {}.",
-        ],
-        besides: [
-            "my sister lives in {}.",
-            "I may move to {} one day.",
-            "I read a book about {}.",
-        ],
+        said: ["I live in {}.", "I moved to {}."],
+        besides: ["my sister lives in {}.", "I may move to {} one day."],
         written: "@ lives in the city {}.",
         now: "Which city does @ live in?",
         then: "In #, which city did @ live in?",
@@ -77,18 +67,10 @@ pub(super) const ATTRIBUTES: [Attribute; 6] = [
     Attribute {
         values: [
             "baker", "nurse", "pilot", "tailor", "farmer", "lawyer", "singer", "doctor", "waiter",
-            "judge", "barber", "coach",
+            "judge",
         ],
-        said: [
-            "I work as a {} now.",
-            "my new job is {}.",
-            "they hired me as a {}.",
-        ],
-        besides: [
-            "my brother works as a {}.",
-            "I may become a {} one day.",
-            "I met a {} at the station.",
-        ],
+        said: ["I work as a {}.", "my new job is {}."],
+        besides: ["my brother works as a {}.", "I may become a {} one day."],
         written: "@ has the job {}.",
         now: "Which job does @ have?",
         then: "In #, which job did @ have?",
@@ -97,18 +79,9 @@ pub(super) const ATTRIBUTES: [Attribute; 6] = [
     Attribute {
         values: [
             "rice", "pizza", "soup", "curry", "bread", "cheese", "pasta", "salad", "beans", "fish",
-            "honey", "corn",
         ],
-        said: [
-            "I like {} best of all.",
-            "my favourite now is {}.",
-            "I eat {} every day.",
-        ],
-        besides: [
-            "my sister likes {} a lot.",
-            "I may try {} one day.",
-            "they were out of {} at the market.",
-        ],
+        said: ["I like {} best.", "I eat {} every day."],
+        besides: ["my sister likes {}.", "I may try {} one day."],
         written: "@ likes the food {} best.",
         now: "Which food does @ like best?",
         then: "In #, which food did @ like best?",
@@ -117,18 +90,10 @@ pub(super) const ATTRIBUTES: [Attribute; 6] = [
     Attribute {
         values: [
             "cat", "dog", "parrot", "rabbit", "turtle", "hamster", "lizard", "goat", "pony",
-            "snake", "duck", "ferret",
+            "snake",
         ],
-        said: [
-            "I have a {} now.",
-            "I live with a {} these days.",
-            "I took in a {}.",
-        ],
-        besides: [
-            "my brother has a {}.",
-            "I may get a {} one day.",
-            "a {} ran across the road.",
-        ],
+        said: ["I have a {}.", "I took in a {}."],
+        besides: ["my brother has a {}.", "I may get a {} one day."],
         written: "@ has the pet {}.",
         now: "Which pet does @ have?",
         then: "In #, which pet did @ have?",
@@ -137,41 +102,13 @@ pub(super) const ATTRIBUTES: [Attribute; 6] = [
     Attribute {
         values: [
             "tennis", "chess", "rugby", "hockey", "golf", "judo", "rowing", "boxing", "skiing",
-            "diving", "squash", "polo",
+            "diving",
         ],
-        said: [
-            "I play {} now.",
-            "I took up {}.",
-            "my sport these days is {}.",
-        ],
-        besides: [
-            "my sister plays {}.",
-            "I may try {} one day too.",
-            "there was {} on the screen.",
-        ],
+        said: ["I play {}.", "I took up {}."],
+        besides: ["my sister plays {}.", "I may learn {} one day."],
         written: "@ plays the sport {}.",
         now: "Which sport does @ play?",
         then: "In #, which sport did @ play?",
         ever: "Which sports has @ played?",
-    },
-    Attribute {
-        values: [
-            "tea", "coffee", "juice", "milk", "water", "cocoa", "cider", "wine", "beer", "cola",
-            "punch", "mead",
-        ],
-        said: [
-            "I drink {} now.",
-            "I switched to {}.",
-            "what keeps me going is {}.",
-        ],
-        besides: [
-            "my brother drinks {}.",
-            "I may order {} one day.",
-            "they served {} at the party.",
-        ],
-        written: "@ takes the drink {}.",
-        now: "Which drink does @ take?",
-        then: "In #, which drink did @ take?",
-        ever: "Which drinks has @ taken?",
     },
 ];

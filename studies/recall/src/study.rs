@@ -8,9 +8,9 @@ use rollout::{Cx, Played, Study};
 
 use crate::{
     config::RecallConfig,
-    event::Notes,
-    memory::{CountTokens, MemoryError, MemoryManager},
-    play::{Stage, rewarded},
+    memory::{CountTokens, MemoryError, MemoryManager, SnapshotCache},
+    metrics,
+    play::{History, Stage, rewarded},
     task::Task,
 };
 
@@ -18,7 +18,11 @@ use crate::{
 pub struct Recall {
     config: RecallConfig,
     manager: MemoryManager,
+    histories: SnapshotCache<History>,
 }
+
+/// Histories that are kept: the dialogues of a step, at least.
+const HISTORIES: usize = 4096;
 
 impl Recall {
     /// `count` counts tokens as the answering policy does; `embedder` is for dense retrieval.
@@ -31,7 +35,11 @@ impl Recall {
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, MemoryError> {
         let manager = MemoryManager::new(config.effective_memory(), count, embedder)?;
-        Ok(Self { config, manager })
+        Ok(Self {
+            config,
+            manager,
+            histories: SnapshotCache::new(HISTORIES),
+        })
     }
 
     pub fn config(&self) -> &RecallConfig {
@@ -42,6 +50,7 @@ impl Recall {
         Stage {
             config: &self.config,
             manager: &self.manager,
+            histories: Some(&self.histories),
         }
     }
 }
@@ -71,49 +80,14 @@ impl Study for Recall {
         groups: &[Group],
         counted: &BTreeMap<String, f64>,
     ) -> BTreeMap<String, f64> {
-        let mut measured = shim(groups);
+        let mut measured = metrics::of_step(groups);
         measured.extend(counted.clone());
         measured
     }
 
     fn evaluation_metrics(&self, groups: &[Group]) -> BTreeMap<String, Estimate> {
-        shim(groups)
-            .into_iter()
-            .map(|(name, value)| {
-                (
-                    name,
-                    Estimate {
-                        value,
-                        low: value,
-                        high: value,
-                    },
-                )
-            })
-            .collect()
+        metrics::of_evaluation(groups)
     }
 
     fn replay(&self, _episode: &Episode) {}
-}
-
-fn shim(groups: &[Group]) -> BTreeMap<String, f64> {
-    let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for notes in groups
-        .iter()
-        .flat_map(|group| &group.episodes)
-        .filter_map(Notes::of)
-    {
-        for grade in notes.events.iter().filter_map(|event| event.grade.as_ref()) {
-            for name in [
-                "exact_match".to_owned(),
-                format!("exact_match/{}", grade.question_type),
-            ] {
-                let sum = sums.entry(name).or_default();
-                sum.0 += grade.exact_match;
-                sum.1 += 1.0;
-            }
-        }
-    }
-    sums.into_iter()
-        .map(|(name, (sum, n))| (name, sum / n))
-        .collect()
 }

@@ -3,17 +3,18 @@
 mod ask;
 mod writing;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use record::{Fault, Reward, StopReason};
 
 use crate::{
     config::RecallConfig,
-    event::{Event, Grade, Notes, Retrieved},
+    event::{Event, Notes, Retrieved},
     memory::{
         BlockTokens, Extraction, Hit, MemoryManager, MemoryState, MemoryView, RetrieveOptions,
+        SnapshotCache, SnapshotKey,
     },
-    metrics::{Metric, grade},
+    metrics::{Metric, grade_turn},
     prompts::{answer_prompt, shown},
     task::{Task, TurnRole, TurnSpec},
 };
@@ -48,6 +49,16 @@ pub fn roles_of(extraction: Extraction) -> &'static [&'static str] {
 pub(crate) struct Stage<'a> {
     pub(crate) config: &'a RecallConfig,
     pub(crate) manager: &'a MemoryManager,
+    /// What was read before; without it, every episode reads its history itself.
+    pub(crate) histories: Option<&'a SnapshotCache<History>>,
+}
+
+/// What is left of a history in which no policy was asked: the same for all episodes that begin with it
+/// (spec, section 1.4).
+#[derive(Clone)]
+pub(crate) struct History {
+    state: MemoryState,
+    events: Arc<Vec<Event>>,
 }
 
 /// An episode on its way.
@@ -83,7 +94,9 @@ impl Stage<'_> {
             },
             at: 0,
         };
-        for (at, turn) in task.public.turns.iter().enumerate() {
+        let turns = &task.public.turns;
+        let first = walk.read_before()?;
+        for (at, turn) in turns.iter().enumerate().skip(first) {
             walk.at = at;
             match turn.turn_role {
                 TurnRole::History => walk.remember(turn, asker).await?,
@@ -98,6 +111,32 @@ impl Stage<'_> {
 }
 
 impl Walk<'_> {
+    /// Takes over the history that the task begins with, if rules alone remember it, and says how many turns
+    /// that were.
+    fn read_before(&mut self) -> Result<usize, Fault> {
+        let turns = &self.task.public.turns;
+        let history = turns
+            .iter()
+            .take_while(|turn| turn.turn_role == TurnRole::History);
+        let history = &turns[..history.count()];
+        let Some(histories) = self.stage.histories.filter(|_| self.writes_by_rule()) else {
+            return Ok(0);
+        };
+        let key = SnapshotKey::of(self.stage.manager.config(), history, "");
+        let read = histories.get_or_make(key, || {
+            for turn in history {
+                self.by_rule(turn);
+            }
+            Ok::<_, Fault>(History {
+                state: self.state.clone(),
+                events: Arc::new(std::mem::take(&mut self.notes.events)),
+            })
+        })?;
+        self.state = read.state;
+        self.notes.events = read.events.to_vec();
+        Ok(history.len())
+    }
+
     async fn answer(&mut self, turn: &TurnSpec, asker: &mut impl Ask) -> Result<(), Fault> {
         let config = self.stage.config;
         let hits = self
@@ -129,11 +168,7 @@ impl Walk<'_> {
             StopReason::Stop => said.text.as_str(),
             StopReason::Length => "",
         };
-        let asked = self.task.asked(turn.turn_id);
-        let grade = asked.map(|asked| Grade {
-            evidence: self.task.evidence(turn.turn_id),
-            ..grade(asked, response, metric, reading)
-        });
+        let grade = grade_turn(self.task, turn.turn_id, response, metric, reading);
         let memory_ops = self
             .stage
             .manager

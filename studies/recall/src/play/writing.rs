@@ -2,7 +2,9 @@
 
 use record::Fault;
 
-use super::{Ask, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, Walk, blocks};
+use super::{
+    ANSWER, Ask, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, Walk, blocks, roles_of,
+};
 use crate::{
     event::Event,
     memory::{Author, Extraction, FactLine, OpRecord, ViewBudget, protocol},
@@ -19,11 +21,35 @@ impl Walk<'_> {
         asker: &mut impl Ask,
     ) -> Result<(), Fault> {
         match self.stage.manager.config().extraction {
-            Extraction::None | Extraction::Chunk | Extraction::Rule => self.by_rule(turn),
+            Extraction::None | Extraction::Chunk | Extraction::Rule => {
+                self.by_rule(turn);
+                return Ok(());
+            }
             Extraction::Model => self.by_model(turn, asker).await?,
             Extraction::Policy => self.by_policy(turn, asker).await?,
             Extraction::FourRoles => self.by_four_roles(turn, asker).await?,
         }
+        self.compress(turn);
+        Ok(())
+    }
+
+    /// Whether no policy is asked in history turns.
+    pub(super) fn writes_by_rule(&self) -> bool {
+        roles_of(self.stage.manager.config().extraction) == [ANSWER]
+    }
+
+    pub(super) fn by_rule(&mut self, turn: &TurnSpec) {
+        let memory_ops = self.stage.manager.extract_facts(&mut self.state, turn);
+        let event = self.event(turn, "rule");
+        self.notes.events.push(Event {
+            memory_ops,
+            ..event
+        });
+        self.compress(turn);
+    }
+
+    /// What becomes of the recent turns belongs to the last event of the turn.
+    fn compress(&mut self, turn: &TurnSpec) {
         let manager = self.stage.manager;
         let compressed = manager.compress_short_term(&mut self.state, turn);
         let (tokens, items) = (self.state.token_len() as u32, self.state.len() as u32);
@@ -31,16 +57,6 @@ impl Walk<'_> {
             event.memory_ops.extend(compressed);
             (event.memory_tokens, event.memory_items) = (tokens, items);
         }
-        Ok(())
-    }
-
-    fn by_rule(&mut self, turn: &TurnSpec) {
-        let memory_ops = self.stage.manager.extract_facts(&mut self.state, turn);
-        let event = self.event(turn, "rule");
-        self.notes.events.push(Event {
-            memory_ops,
-            ..event
-        });
     }
 
     async fn by_model(&mut self, turn: &TurnSpec, asker: &mut impl Ask) -> Result<(), Fault> {

@@ -121,6 +121,7 @@ impl Teacher {
         let stage = Stage {
             config: &self.config,
             manager: &self.manager,
+            histories: None,
         };
         for task in Task::of_dialogue(&dialogue, Granularity::Sample) {
             // The teacher answers at once, so that nothing is ever waited for.

@@ -44,6 +44,8 @@ pub struct Mix {
     pub drill: usize,
     /// Notes of a drill, at most.
     pub drill_notes: usize,
+    /// Chance that a drill is about one of the two people alone: the easier half of the skill.
+    pub drill_alone: f64,
 }
 
 impl Default for Mix {
@@ -55,6 +57,7 @@ impl Default for Mix {
             verbatim: 0.0,
             drill: 0,
             drill_notes: 10,
+            drill_alone: 0.0,
         }
     }
 }
@@ -187,7 +190,14 @@ impl Ask for Class<'_> {
 impl Class<'_> {
     /// Many questions over a few of the facts.
     fn drill(&mut self, config: &RecallConfig, facts: &[Fact]) {
-        let mut shown: Vec<&Fact> = facts.iter().filter(|fact| fact.is_live()).collect();
+        let story = &self.draft.story;
+        let alone = self.rng.random_bool(self.mix.drill_alone);
+        let person = alone.then(|| self.rng.random_range(0..story.people.len()));
+        let is_about = |text: &str, person: Option<usize>| {
+            person.is_none_or(|person| text.contains(story.people[person]))
+        };
+        let live = facts.iter().filter(|fact| fact.is_live());
+        let mut shown: Vec<&Fact> = live.filter(|fact| is_about(&fact.text, person)).collect();
         shown.shuffle(&mut self.rng);
         shown.truncate(self.mix.drill_notes);
         shown.sort_by_key(|fact| fact.id);
@@ -196,7 +206,8 @@ impl Class<'_> {
             .map(|fact| config.prompt.reading_line().write(fact))
             .collect();
         let notes = lines.join("\n");
-        let mut asked: Vec<&Asked> = self.draft.asked.iter().collect();
+        let about = self.draft.asked.iter();
+        let mut asked: Vec<&Asked> = about.filter(|one| is_about(&one.text, person)).collect();
         asked.shuffle(&mut self.rng);
         // Of questions that the notes do not answer, a few are enough.
         let mut unanswerable = 0;

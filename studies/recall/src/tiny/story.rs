@@ -85,9 +85,7 @@ impl Story {
             }
         }
         for (session, lines) in said.iter_mut().enumerate() {
-            for _ in 0..rng.random_range(1..=2) {
-                lines.push(beside(session, rng));
-            }
+            lines.push(beside(session, rng));
             lines.push(plain(session, CHATTER.choose(rng).unwrap_or(&""), rng));
             lines.shuffle(rng);
             lines.insert(0, plain(session, GREETINGS.choose(rng).unwrap_or(&""), rng));

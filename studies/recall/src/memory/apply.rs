@@ -176,8 +176,9 @@ impl MemoryManager {
                 ..Outcome::done(OpKind::DuplicateSkipped, kind.into())
             };
         }
-        let id = state.append(Fact {
-            id: FactId(state.facts.len() as u32),
+        let id = FactId(state.facts.len() as u32);
+        let fact = Fact {
+            id,
             text: text.to_owned(),
             kind,
             importance: importance
@@ -189,7 +190,8 @@ impl MemoryManager {
             deleted: false,
             content_hash,
             tokens,
-        });
+        };
+        state.append(fact, &features);
         Outcome {
             item_id: Some(id),
             after: Some(text.to_owned()),
@@ -274,9 +276,9 @@ impl MemoryManager {
             let new = FactId(state.facts.len() as u32);
             state.bury(id, |fact| fact.superseded_by = Some(new));
             successor.id = new;
-            (state.append(successor), Some(id))
+            (state.append(successor, &features), Some(id))
         } else {
-            state.replace(successor);
+            state.replace(successor, &features);
             (id, None)
         };
         Outcome {

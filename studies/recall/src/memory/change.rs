@@ -2,6 +2,7 @@
 
 use super::{
     apply::Author,
+    duplicates::Features,
     fact::{Fact, FactId, FactKind},
     op::{Compressed, OpKind, OpRecord, OpStatus, Store},
     state::{Leaving, MemoryState, Text},
@@ -68,20 +69,20 @@ impl MemoryState {
     }
 
     /// Adds a fact whose id is the next.
-    pub(super) fn append(&mut self, fact: Fact) -> FactId {
+    pub(super) fn append(&mut self, fact: Fact, features: &Features) -> FactId {
         let id = fact.id;
-        self.file(&fact);
+        self.file_under(&fact, features);
         self.facts.push_back_mut(fact);
         id
     }
 
     /// Puts a live fact in the place of the live one of its id.
-    pub(super) fn replace(&mut self, fact: Fact) {
+    pub(super) fn replace(&mut self, fact: Fact, features: &Features) {
         let place = fact.id.0 as usize;
         if let Some(old) = self.facts.get(place).cloned() {
             self.unfile(&old);
         }
-        self.file(&fact);
+        self.file_under(&fact, features);
         self.facts.set_mut(place, fact);
     }
 
@@ -111,7 +112,11 @@ impl MemoryState {
             &fact.content_hash,
             fact.timestamp.as_deref(),
         );
-        self.duplicates.insert(fact.id, &features);
+        self.file_under(fact, &features);
+    }
+
+    fn file_under(&mut self, fact: &Fact, features: &Features) {
+        self.duplicates.insert(fact.id, features);
         self.live.insert_mut(fact.id);
         self.leaving.insert_mut(Leaving::of(fact));
         self.bm25.insert(fact.id.0, &fact.text);

@@ -27,7 +27,7 @@ pub struct MemoryConfig {
     /// among equals the one whose last write is the oldest. 0: no limit.
     pub max_facts: usize,
     /// Overlap (Jaccard) of words and pairs of neighbouring words from which a new fact counts as one that
-    /// is there already, unless their numbers differ. Above 0.5 and at most 1; 0: only identical texts do.
+    /// is there already, unless their numbers differ. From 0.75 to 1; 0: only identical texts do.
     pub near_duplicate: f64,
     /// Whether a text that was learnt at another time is another fact, and no duplicate.
     pub keep_repeats: bool,
@@ -188,10 +188,10 @@ impl MemoryConfig {
         let near = self.near_duplicate;
         let faults = [
             (
-                near != 0.0 && !(near > 0.5 && near <= 1.0),
+                near != 0.0 && !(0.75..=1.0).contains(&near),
                 "near_duplicate",
                 near.to_string(),
-                "0 for identical texts only, else above 0.5 and at most 1",
+                "0 for identical texts only, else from 0.75 to 1",
             ),
             (
                 self.extraction == Extraction::Chunk && self.chunk_tokens == 0,

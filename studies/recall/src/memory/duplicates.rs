@@ -15,10 +15,10 @@ type Map<K, V> = HashTrieMapSync<K, V, BuildHasherDefault<FxHasher>>;
 
 /// The live facts by what they say.
 ///
-/// Near duplicates are found exactly, without a look at every fact: two sets of Jaccard overlap of at least
-/// `t` share at least `t` times the size of either, so that, both sorted alike, the first
-/// `size - ceil(t * size) + 2` features of each hold the two smallest that they share (prefix filtering).
-/// Facts are therefore filed under every pair of these.
+/// Near duplicates are found exactly, without a look at every fact. Two sets of Jaccard overlap of at least `t`
+/// differ in at most `d = (1 - t) / t * size` elements, whichever of the two sizes is taken. So, of `d + 1`
+/// parts that elements are divided into by their hashes, one is the same in both; a fact is filed under each
+/// of its parts, and whatever may be near it is found under one of its own.
 #[derive(Clone)]
 pub(super) struct Duplicates {
     threshold: f64,
@@ -30,13 +30,13 @@ pub(super) struct Duplicates {
 
 /// What a text is compared by.
 pub(super) struct Features {
+    /// Its store, and under `keep_repeats` its time.
+    place: u64,
     identity: u64,
     /// Hashes of its words and of its pairs of neighbouring words, ascending, each once.
     shingles: Vec<u64>,
-    /// Its terms with digits, ascending.
-    numbers: Vec<String>,
-    /// What it is filed under among the near duplicates.
-    keys: Vec<u64>,
+    /// The sum of the hashes of its words with digits.
+    numbers: u64,
 }
 
 impl Duplicates {
@@ -60,10 +60,10 @@ impl Duplicates {
         let timestamp = timestamp.filter(|_| self.keep_repeats).unwrap_or_default();
         let place = hash(&[&[kind as u8], timestamp.as_bytes()]);
         let mut features = Features {
+            place,
             identity: hash(&[&place.to_le_bytes(), content_hash.as_bytes()]),
             shingles: Vec::new(),
-            numbers: Vec::new(),
-            keys: Vec::new(),
+            numbers: 0,
         };
         if self.threshold == 0.0 {
             return features;
@@ -72,25 +72,14 @@ impl Duplicates {
         self.analyzer.for_each_term(text, |term| {
             let word = hash(&[term.as_bytes()]);
             features.shingles.push(word);
-            features
-                .shingles
-                .push(hash(&[&before.to_le_bytes(), &word.to_le_bytes()]));
+            features.shingles.push(mix(before.rotate_left(1) ^ word));
             before = word;
-            if term.contains(|character: char| character.is_numeric()) {
-                features.numbers.push(term.to_owned());
+            if term.contains(char::is_numeric) {
+                features.numbers = features.numbers.wrapping_add(mix(word));
             }
         });
-        features.numbers.sort();
         features.shingles.sort_unstable();
         features.shingles.dedup();
-        let size = features.shingles.len();
-        let prefix = &features.shingles[..prefix_len(size, self.threshold)];
-        for (index, first) in prefix.iter().enumerate() {
-            for second in &prefix[index + 1..] {
-                let key = [place, *first, *second].map(u64::to_le_bytes);
-                features.keys.push(hash(&[&key[0], &key[1], &key[2]]));
-            }
-        }
         features
     }
 
@@ -106,13 +95,14 @@ impl Duplicates {
         if let Some(id) = self.identical(state, features, kind, text) {
             return Some(id);
         }
-        let mut candidates: Vec<FactId> = features
-            .keys
-            .iter()
-            .filter_map(|key| self.similar.get(key))
-            .flatten()
-            .copied()
-            .collect();
+        let mut candidates = Vec::new();
+        let size = features.shingles.len() as f64;
+        let (least, most) = (size * self.threshold, size / self.threshold);
+        for parts in self.parts(least as usize)..=self.parts(most as usize + 1) {
+            for key in features.keys(parts) {
+                candidates.extend(self.similar.get(&key).into_iter().flatten().copied());
+            }
+        }
         candidates.sort_unstable();
         candidates.dedup();
         let mut best: Option<(f64, FactId)> = None;
@@ -145,10 +135,10 @@ impl Duplicates {
 
     pub(super) fn insert(&mut self, id: FactId, features: &Features) {
         self.identical.insert_mut(features.identity, id);
-        for key in &features.keys {
-            match self.similar.get_mut(key) {
+        for key in features.keys(self.parts(features.shingles.len())) {
+            match self.similar.get_mut(&key) {
                 Some(ids) => ids.push(id),
-                None => self.similar.insert_mut(*key, vec![id]),
+                None => self.similar.insert_mut(key, vec![id]),
             }
         }
     }
@@ -158,15 +148,25 @@ impl Duplicates {
         if self.identical.get(&features.identity) == Some(&fact.id) {
             self.identical.remove_mut(&features.identity);
         }
-        for key in &features.keys {
-            let Some(ids) = self.similar.get_mut(key) else {
+        for key in features.keys(self.parts(features.shingles.len())) {
+            let Some(ids) = self.similar.get_mut(&key) else {
                 continue;
             };
             ids.retain(|id| *id != fact.id);
             if ids.is_empty() {
-                self.similar.remove_mut(key);
+                self.similar.remove_mut(&key);
             }
         }
+    }
+
+    /// Into how many parts a fact of so many shingles is divided; none where only identical texts count.
+    fn parts(&self, size: usize) -> usize {
+        if self.threshold == 0.0 || size == 0 {
+            return 0;
+        }
+        let differing = (1.0 - self.threshold) / self.threshold * size as f64;
+        // A product that is rounded down would lose a part; one that is rounded up costs little.
+        (differing + 1e-9) as usize + 1
     }
 
     fn of_fact(&self, fact: &Fact) -> Features {
@@ -179,11 +179,21 @@ impl Duplicates {
     }
 }
 
-/// How many of the `size` smallest features hold the two smallest that are shared with any set of overlap
-/// `threshold` or more. A rounding error of the product would only lengthen it.
-fn prefix_len(size: usize, threshold: f64) -> usize {
-    let shared = (threshold * size as f64 - 1e-9).ceil() as usize;
-    (size - shared.min(size) + 2).min(size)
+impl Features {
+    /// What it is filed under when it is divided into so many parts.
+    fn keys(&self, parts: usize) -> Vec<u64> {
+        let mut keys: Vec<u64> = (0..parts as u64)
+            .map(|part| mix(self.place ^ mix(((parts as u64) << 32) | part)))
+            .collect();
+        for shingle in &self.shingles {
+            // The high bits of the product say which part, evenly.
+            let part = (u128::from(*shingle) * parts as u128) >> 64;
+            if let Some(key) = keys.get_mut(part as usize) {
+                *key = mix(*key ^ shingle);
+            }
+        }
+        keys
+    }
 }
 
 fn jaccard(one: &[u64], other: &[u64]) -> f64 {
@@ -204,12 +214,17 @@ fn jaccard(one: &[u64], other: &[u64]) -> f64 {
     }
 }
 
-/// FNV-1a over the parts, finished so that the order of hashes says nothing about that of texts.
+/// FNV-1a over the parts, mixed.
 fn hash(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in parts.iter().copied().flatten() {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
+    mix(hash)
+}
+
+/// Every bit of the result depends on every bit of the value (the finalizer of SplitMix64).
+fn mix(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

@@ -260,7 +260,7 @@ proptest! {
     fn near_duplicates_are_found_exactly(
         texts in proptest::collection::vec(
             proptest::collection::vec(0..9_u8, 1..14), 1..60),
-        threshold in prop_oneof![Just(0.55), Just(0.7), Just(0.9), Just(1.0)],
+        threshold in prop_oneof![Just(0.75), Just(0.8), Just(0.9), Just(1.0)],
     ) {
         let manager = manager(MemoryConfig {
             near_duplicate: threshold,

@@ -167,7 +167,7 @@ fn what_is_there_already_is_skipped() {
 #[test]
 fn numbers_tell_facts_apart_however_much_else_they_share() {
     let manager = manager(MemoryConfig {
-        near_duplicate: 0.6,
+        near_duplicate: 0.75,
         ..MemoryConfig::default()
     });
     let mut state = manager.initialize();

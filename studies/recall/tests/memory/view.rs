@@ -308,7 +308,7 @@ fn settings_that_make_no_sense_are_refused() {
     let error = MemoryManager::new(config, words(), None).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "memory.near_duplicate is 0.3: 0 for identical texts only, else above 0.5 and at most 1"
+        "memory.near_duplicate is 0.3: 0 for identical texts only, else from 0.75 to 1"
     );
 }
 

@@ -213,7 +213,7 @@ impl Class<'_> {
         let mut unanswerable = 0;
         asked.retain(|question| {
             unanswerable += usize::from(self.known(question, &notes).is_empty());
-            !self.known(question, &notes).is_empty() || unanswerable <= self.mix.drill.div_ceil(4)
+            !self.known(question, &notes).is_empty() || unanswerable <= self.mix.drill.div_ceil(8)
         });
         asked.truncate(self.mix.drill);
         let mut messages = Vec::new();

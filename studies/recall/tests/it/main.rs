@@ -1,5 +1,11 @@
 //! Episodes of the study, played with policies that say what they are told to.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
 mod episodes;
 mod fixture;
 mod four_roles;

@@ -26,11 +26,13 @@ impl Roles {
         self
     }
 
-    /// The same bindings, with `role` answering greedily.
-    pub(crate) fn greedy(&self, role: &str) -> Self {
+    /// The same bindings, with the roles of these names answering greedily.
+    pub(crate) fn greedy(&self, names: &[&str]) -> Self {
         let mut roles = self.clone();
-        if let Some(role) = roles.roles.get_mut(role) {
-            role.sampling.temperature = 0.0;
+        for (name, role) in &mut roles.roles {
+            if names.contains(&name.as_str()) {
+                role.sampling.temperature = 0.0;
+            }
         }
         roles
     }

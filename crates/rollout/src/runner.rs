@@ -82,10 +82,10 @@ impl<S: Study> Runner<S> {
         }
     }
 
-    /// Plays one member more with every group, its last, in which `role` answers greedily: what a
+    /// Plays one member more with every group, its last, in which `roles` answer greedily: what a
     /// baseline needs that is a sample of the policy at its best guess.
-    pub fn with_greedy(mut self, role: &str) -> Self {
-        self.greedy = Some(Arc::new(self.roles.greedy(role)));
+    pub fn with_greedy(mut self, roles: &[&str]) -> Self {
+        self.greedy = Some(Arc::new(self.roles.greedy(roles)));
         self
     }
 

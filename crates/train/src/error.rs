@@ -20,6 +20,32 @@ pub enum TrainError {
     #[error(transparent)]
     Batch(#[from] learn::BatchError),
 
+    #[error("no policy is trained; name at least one")]
+    NoPolicies,
+
+    /// Its calls would be rows of both.
+    #[error("the role `{role}` is trained twice; name it once, under one policy")]
+    RoleTrainedTwice { role: String },
+
+    #[error(
+        "`{name}` names no policy: where several are trained, each has a name of its own of letters, \
+         digits, `-` and `_`"
+    )]
+    PolicyName { name: String },
+
+    /// Rows were lost or doubled between the episodes and the updates.
+    #[error(
+        "phase {phase}, step {step}, policy {policy}: {produced} rows were made and {consumed} were \
+         trained on; this is a fault of the trainer"
+    )]
+    RowsLost {
+        phase: String,
+        step: u64,
+        policy: String,
+        produced: usize,
+        consumed: usize,
+    },
+
     #[error("a training example cannot be rendered: {0}")]
     Chat(#[from] chat::ChatError),
 

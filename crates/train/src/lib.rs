@@ -9,6 +9,9 @@ mod conversations;
 mod curriculum;
 mod error;
 mod metrics;
+mod parts;
+mod policies;
+mod policy_update;
 mod progress;
 mod reinforce;
 mod supervised;
@@ -16,6 +19,8 @@ mod value;
 
 pub use conversations::conversations_to_rows;
 pub use error::TrainError;
+pub use parts::MiniBatchUnit;
+pub use policies::TrainedPolicy;
 pub use progress::{StepDone, Stop};
 pub use reinforce::{Reinforce, ReinforceConfig};
 pub use supervised::{Example, Supervised, SupervisedStage, examples_to_rows};

@@ -4,7 +4,7 @@ use journal::Metrics;
 use learn::{ClippedValueLoss, ValueConfig, ValueTrainer, metrics};
 use record::Batch;
 
-use crate::TrainError;
+use crate::{TrainError, parts::part_size};
 
 /// Where a checkpoint of the policy keeps the value function.
 pub(crate) const DIRECTORY: &str = "value";
@@ -62,9 +62,4 @@ impl Said {
         }
         Ok(metrics::of_updates("critic", &seen))
     }
-}
-
-/// Rows of each of so many parts of a batch, the last part apart.
-pub(crate) fn part_size(rows: usize, parts: usize) -> usize {
-    rows.div_ceil(parts.clamp(1, rows.max(1))).max(1)
 }

@@ -27,10 +27,17 @@ impl Frame<'_> {
         Model::load(&self.run.checkpoint_path(name).failed()?).failed()
     }
 
-    /// The end of a stage that an earlier process finished.
-    pub(super) fn load_stage(&self, phase: &str, trainer: &mut EngineTrainer) -> Outcome<()> {
+    /// The end of a stage that an earlier process finished, out of the policy's folder where several
+    /// were trained.
+    pub(super) fn load_stage(
+        &self,
+        phase: &str,
+        folder: Option<&str>,
+        trainer: &mut EngineTrainer,
+    ) -> Outcome<()> {
         if let Some(checkpoint) = self.replay.latest_checkpoint(phase) {
-            let directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
+            let mut directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
+            directory.extend(folder);
             trainer.load(&directory).failed()?;
         }
         Ok(())

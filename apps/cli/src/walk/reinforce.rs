@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use chat::Chat;
 use engine::Model;
 use learn::{EngineTrainer, EngineValueTrainer, Trainer, ValueTrainer};
 use policy::{EnginePolicy, Policy};
 use record::{Sampling, Seed};
 use rollout::{Options as RolloutOptions, Roles, Runner, Study};
-use train::{Reinforce, ReinforceConfig, StepDone};
+use train::{Reinforce, ReinforceConfig, StepDone, TrainedPolicy};
 
 use super::{Frame, settings::PolicySettings};
-use crate::failure::{Classify, Failure, Outcome};
+use crate::failure::{Classify, Outcome};
 
 const PHASE: &str = "rl";
 
@@ -79,31 +78,17 @@ impl Frame<'_> {
             trainings.push(training);
         }
         let mut runner = Runner::new(of.study.clone(), roles, of.rollout.clone());
-        let [one] = of.policies.as_slice() else {
-            return Err(Failure::Failed(anyhow!("several policies are trained")));
-        };
-        let [
-            Training {
-                trainer,
-                values,
-                player,
-            },
-        ] = trainings.as_mut_slice()
-        else {
-            return Err(Failure::Failed(anyhow!("several policies are trained")));
-        };
         if config.algorithm.advantage.needs_greedy() {
-            runner = runner.with_greedy(one.roles[0]);
+            let trained = of.policies.iter().flat_map(|one| &one.roles);
+            runner = runner.with_greedy(&trained.copied().collect::<Vec<_>>());
         }
         let reinforce = Reinforce {
             phase: PHASE,
             run: self.run,
-            chat: one.chat,
             replay: self.replay,
             study: of.study.as_ref(),
             runner: &runner,
             tasks: of.tasks,
-            role: one.roles[0],
             config,
             seed: of.seed,
             runtime: self.engines.runtime.handle(),
@@ -111,12 +96,26 @@ impl Frame<'_> {
         };
         self.phase(PHASE, || {
             let work = self.screen.work(PHASE, config.steps);
+            let mut policies: Vec<TrainedPolicy<'_, EngineTrainer>> = Vec::new();
+            for (one, training) in of.policies.iter().zip(&mut trainings) {
+                let (values, player) = (&mut training.values, &training.player);
+                policies.push(TrainedPolicy {
+                    name: one.policy.name,
+                    roles: &one.roles,
+                    chat: one.chat,
+                    trainer: &mut training.trainer,
+                    algorithm: &config.algorithm,
+                    optimizer: &config.optimizer,
+                    values: values
+                        .as_mut()
+                        .map(|values| values as &mut dyn ValueTrainer),
+                    publish: Box::new(|published| {
+                        player.publish(published.weights, published.version);
+                    }),
+                });
+            }
             let trained = reinforce.train(
-                trainer,
-                values
-                    .as_mut()
-                    .map(|values| values as &mut dyn ValueTrainer),
-                |published| player.publish(published.weights, published.version),
+                &mut policies,
                 |_, _| {},
                 |done| {
                     work.note(done.step, &line(&done), true);
@@ -126,12 +125,18 @@ impl Frame<'_> {
             work.done(format!("{} steps", config.steps));
             Ok(0)
         })?;
-        if self.replay.phase_ended(PHASE).is_some() {
-            self.load_stage(PHASE, trainer)?;
+        let several = of.policies.len() > 1;
+        let mut models = Vec::new();
+        for (one, training) in of.policies.iter().zip(&mut trainings) {
+            if self.replay.phase_ended(PHASE).is_some() {
+                let folder = several.then_some(one.policy.name);
+                self.load_stage(PHASE, folder, &mut training.trainer)?;
+            }
+            let model = training.trainer.publish().failed()?.weights;
+            self.save_model(one.checkpoint, one.chat, &model)?;
+            models.push(model);
         }
-        let model = trainer.publish().failed()?.weights;
-        self.save_model(one.checkpoint, one.chat, &model)?;
-        Ok(vec![model])
+        Ok(models)
     }
 
     fn prepare(

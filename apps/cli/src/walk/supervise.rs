@@ -55,7 +55,7 @@ impl Frame<'_> {
                 .learner_options(of.seed.stream("stage", index as u64));
             let mut trainer = EngineTrainer::new(&self.engines.engine, model, None, options);
             if self.replay.phase_ended(&phase).is_some() {
-                self.load_stage(&phase, &mut trainer)?;
+                self.load_stage(&phase, None, &mut trainer)?;
             } else {
                 let rows = rows_of(index)?;
                 self.phase(&phase, || {

@@ -10,7 +10,7 @@ use policy::EnginePolicy;
 use record::{Sampling, Seed, TokenId, WeightVersion};
 use rollout::{Options, Roles, Runner};
 use serde_json::json;
-use train::{Reinforce, ReinforceConfig, Stop};
+use train::{Reinforce, ReinforceConfig, Stop, TrainedPolicy};
 
 use crate::{
     job::{self, Arguments, Size, StepSeconds, WARM_UP},
@@ -79,12 +79,10 @@ pub(crate) fn run(
     let reinforce = Reinforce {
         phase: "rl",
         run: &run,
-        chat: &chat,
         replay: &replay,
         study: study.as_ref(),
         runner: &runner,
         tasks: &study::tasks(prompts),
-        role: WRITER,
         config: &config,
         seed: Seed(0),
         runtime: runtime.handle(),
@@ -92,9 +90,18 @@ pub(crate) fn run(
     };
     reinforce
         .train(
-            &mut trainer,
-            None,
-            |published| policy.publish(published.weights, published.version),
+            &mut [TrainedPolicy {
+                name: WRITER,
+                roles: &[WRITER],
+                chat: &chat,
+                trainer: &mut trainer,
+                algorithm: &config.algorithm,
+                optimizer: &config.optimizer,
+                values: None,
+                publish: Box::new(|published| {
+                    policy.publish(published.weights, published.version);
+                }),
+            }],
             |_, _| {},
             |done| {
                 let now = (Instant::now(), processor_seconds());

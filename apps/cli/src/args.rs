@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Model(crate::model::ModelArgs),
     /// Run programs that are not trusted
     Sandbox(SandboxArgs),
+    /// Make tasks of datasets, and check files of tasks
+    Data(crate::data::DataArgs),
     /// Build, search and show the code graph of a repository
     Graph(crate::graph::GraphArgs),
     /// Serve sessions: of a file queue, or at the other end of an ssh channel

@@ -2,6 +2,7 @@
 
 mod args;
 mod chat;
+mod data;
 mod doctor;
 mod evaluate;
 mod failure;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Chat(args) => chat::run(&args, screen),
         Command::Model(args) => model::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
+        Command::Data(args) => data::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),
         Command::Runner(args) => runner::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),

@@ -274,4 +274,5 @@ fn documents_are_never_on_both_sides() {
     let (_, other) = divide(dialogues(), 0.2, Seed(2));
     assert_ne!(documents(&other), evaluated);
     assert!(divide(dialogues(), 0.0, Seed(1)).1.is_empty());
+    assert!(divide(dialogues(), 1.0, Seed(1)).0.is_empty());
 }

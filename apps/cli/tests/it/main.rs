@@ -16,6 +16,7 @@ mod bad_models;
 mod chat;
 mod checkpoint_roles;
 mod damage;
+mod data;
 mod determinism;
 mod etude;
 mod graph;

@@ -8,8 +8,9 @@ use crate::dialogue::Dialogue;
 
 /// Divides dialogues into those to train on and those to evaluate on, both in their order. All of a
 /// document go to one side, whatever the number of its samples and questions. Of every dataset,
-/// `fraction` of its documents (rounded, but one at least where there are two) are for evaluation, drawn
-/// by `seed` and the document's name alone, so that the order of files does not matter.
+/// `fraction` of its documents are for evaluation, drawn by `seed` and the document's name alone, so that
+/// the order of files does not matter: rounded, but neither side stays empty where there are two documents,
+/// save that 0 is none and 1 is all.
 pub fn divide(
     dialogues: Vec<Dialogue>,
     fraction: f64,
@@ -27,7 +28,9 @@ pub fn divide(
     for (source, documents) in &documents {
         let all = documents.len();
         let wanted = (all as f64 * fraction).round() as usize;
-        let number = if fraction <= 0.0 || all < 2 {
+        let number = if fraction >= 1.0 {
+            all
+        } else if fraction <= 0.0 || all < 2 {
             0
         } else {
             wanted.clamp(1, all - 1)

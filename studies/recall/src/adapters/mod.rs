@@ -6,6 +6,7 @@
 //! as metadata. A row that does not fit is rejected by file, row and field, and what is left out of a row
 //! on purpose is counted.
 
+mod check;
 mod chunk;
 mod desk;
 mod divide;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use crate::dialogue::Dialogue;
 use desk::Desk;
 
+pub use check::check_task;
 pub use chunk::{CountTokens, chunk_tokens, chunks};
 pub use desk::Counts;
 pub use divide::divide;

@@ -1,0 +1,195 @@
+//! `etude data check`: what is in files of tasks, and everything that is wrong with them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use dataset::{DatasetError, Place, Row, RowError, RowErrors, Rows};
+use recall::{TurnRole, adapters::check_task};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{SHOWN_ERRORS, say_errors};
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    report::{print_json, print_text},
+    screen::Screen,
+};
+
+/// What a file holds.
+#[derive(Serialize)]
+struct Checked {
+    file: PathBuf,
+    study: Option<&'static str>,
+    tasks: u64,
+    documents: usize,
+    /// By what their numbers are of: turns, questions by type, …
+    counts: BTreeMap<String, u64>,
+    bad_rows: u64,
+    /// The first of them.
+    errors: Vec<String>,
+    #[serde(skip)]
+    names: BTreeSet<String>,
+}
+
+/// Fails where a row is bad.
+pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> {
+    let mut ids = HashMap::new();
+    let mut checked = Vec::new();
+    let mut bad = 0;
+    for file in files {
+        let mut errors = RowErrors::new(SHOWN_ERRORS);
+        let mut found = check(file, &mut ids, &mut errors).asked()?;
+        say_errors(&errors, screen);
+        found.bad_rows = errors.count();
+        found.errors = errors.kept().iter().map(ToString::to_string).collect();
+        bad += found.bad_rows;
+        checked.push(found);
+    }
+    for (index, first) in checked.iter().enumerate() {
+        for second in &checked[index + 1..] {
+            let shared = first.names.intersection(&second.names).count();
+            if shared > 0 {
+                screen.say(format!(
+                    "note: {shared} documents are in {} and in {}; they must not be trained and evaluated on",
+                    first.file.display(),
+                    second.file.display()
+                ));
+            }
+        }
+    }
+    if json {
+        print_json(&checked)?;
+    } else {
+        print_text(&text(&checked))?;
+    }
+    if bad > 0 {
+        return Err(Failure::Failed(anyhow!("{bad} rows are bad")));
+    }
+    Ok(())
+}
+
+/// Where each id was first.
+type Ids = HashMap<String, (PathBuf, Place)>;
+
+fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, DatasetError> {
+    let mut checked = Checked {
+        file: file.to_owned(),
+        study: None,
+        tasks: 0,
+        documents: 0,
+        counts: BTreeMap::new(),
+        bad_rows: 0,
+        errors: Vec::new(),
+        names: BTreeSet::new(),
+    };
+    for row in Rows::open(file)? {
+        let row = row?;
+        checked.tasks += 1;
+        if let Err(error) = checked.take(&row, ids) {
+            errors.push(error);
+        }
+    }
+    if checked.tasks == 0 {
+        return Err(DatasetError::Empty {
+            path: file.to_owned(),
+        });
+    }
+    checked.documents = checked.names.len();
+    Ok(checked)
+}
+
+impl Checked {
+    fn take(&mut self, row: &Row, ids: &mut Ids) -> Result<(), RowError> {
+        let id = match row.object()?.get("public") {
+            Some(Value::Object(public)) if public.contains_key("turns") => {
+                self.is_of("recall", row)?;
+                self.take_recall(row)?
+            }
+            Some(Value::Object(public)) if public.contains_key("program") => {
+                self.is_of("critique", row)?;
+                self.take_critique(row)?
+            }
+            _ => {
+                return Err(row.error(
+                    "public",
+                    "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there",
+                ));
+            }
+        };
+        match ids.get(&id) {
+            Some((file, place)) => Err(row.error(
+                "id",
+                format!("`{id}` is the id of {}, {place} too", file.display()),
+            )),
+            None => {
+                ids.insert(id, (row.path().to_owned(), row.place()));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_of(&mut self, study: &'static str, row: &Row) -> Result<(), RowError> {
+        let known = *self.study.get_or_insert(study);
+        if known == study {
+            Ok(())
+        } else {
+            Err(row.error("", format!("a task of {study} among tasks of {known}")))
+        }
+    }
+
+    fn take_recall(&mut self, row: &Row) -> Result<String, RowError> {
+        let task: recall::Task = row.parse()?;
+        check_task(row, &task)?;
+        self.names.insert(format!(
+            "{}/{}",
+            task.facts.data_source, task.facts.document
+        ));
+        for turn in &task.public.turns {
+            match turn.turn_role {
+                TurnRole::History => self.count("history turns"),
+                TurnRole::Target => self.count("target turns"),
+            }
+        }
+        for question in task.facts.questions.values() {
+            self.count(&format!("questions of type {}", question.question_type));
+        }
+        Ok(task.id.0)
+    }
+
+    fn take_critique(&mut self, row: &Row) -> Result<String, RowError> {
+        let task: critique::Task = row.parse()?;
+        self.names.insert(task.facts.function.clone());
+        self.count(if task.facts.initially_right {
+            "right programs"
+        } else {
+            "wrong programs"
+        });
+        self.count(&format!("tasks of family {}", task.facts.family));
+        Ok(task.id.0)
+    }
+
+    fn count(&mut self, what: &str) {
+        *self.counts.entry(what.to_owned()).or_default() += 1;
+    }
+}
+
+fn text(checked: &[Checked]) -> String {
+    let mut lines = Vec::new();
+    for file in checked {
+        lines.push(format!(
+            "{}: {} tasks of {}, {} documents, {} bad rows",
+            file.file.display(),
+            file.tasks,
+            file.study.unwrap_or("no study"),
+            file.documents,
+            file.bad_rows
+        ));
+        for (what, number) in &file.counts {
+            lines.push(format!("  {what:<46} {number:>9}"));
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,61 @@
+//! `etude data`: datasets of others as tasks of our studies, and files of tasks looked over.
+
+mod check;
+mod recall;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use dataset::RowErrors;
+
+use crate::{failure::Outcome, screen::Screen};
+
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    #[command(subcommand)]
+    command: DataCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DataCommand {
+    /// Make tasks of a dataset: train.jsonl and eval.jsonl, divided by document
+    Prepare {
+        #[command(subcommand)]
+        study: Study,
+    },
+    /// Read files of tasks and say what is in them, and everything that is wrong with them
+    Check {
+        /// Files of tasks, JSON Lines; ids must be unique in all of them together
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Print one JSON object on stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What the tasks are for.
+#[derive(Debug, Subcommand)]
+enum Study {
+    /// Dialogues and documents with questions about them, for the recall study
+    Recall(recall::RecallArgs),
+}
+
+/// Bad rows that are shown; all are counted.
+const SHOWN_ERRORS: usize = 50;
+
+pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
+    match &args.command {
+        DataCommand::Prepare {
+            study: Study::Recall(args),
+        } => recall::run(args, screen),
+        DataCommand::Check { files, json } => check::run(files, *json, screen),
+    }
+}
+
+/// Every bad row on a line of its own.
+fn say_errors(errors: &RowErrors, screen: Screen) {
+    if !errors.is_empty() {
+        screen.say(errors.to_string());
+    }
+}

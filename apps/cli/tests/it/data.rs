@@ -1,0 +1,254 @@
+//! `etude data`: datasets to tasks, files of tasks looked over, and what is said of bad rows.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::etude::{assert_success, etude, package, stderr};
+
+/// A file that the study's adapters are tested with.
+fn case(name: &str) -> String {
+    package("../../studies/recall/tests/cases/adapters")
+        .join(name)
+        .display()
+        .to_string()
+}
+
+fn data<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Output {
+    let all = ["data"].into_iter().chain(arguments);
+    etude(&std::env::temp_dir(), all).output().unwrap()
+}
+
+fn prepare(out: &Path, arguments: &[&str]) -> Output {
+    let out = out.display().to_string();
+    data(
+        ["prepare", "recall", "--out", &out]
+            .into_iter()
+            .chain(arguments.iter().copied()),
+    )
+}
+
+fn told(output: &Output) -> Value {
+    assert_success(output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn tasks(file: PathBuf) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn datasets_become_tasks_divided_by_document_the_same_every_time() {
+    let folder = TempDir::new().unwrap();
+    let out = |name: &str| folder.path().join(name);
+    let nested = case("041_locomo_nested/rows.json");
+    let flat = case("042_locomo_flat/rows.json");
+    let files = [nested.as_str(), flat.as_str()];
+    let told_to = |more: &[&'static str]| {
+        let own = ["--format", "locomo", "--json"];
+        [&own[..], more, &files[..]].concat()
+    };
+    let arguments = told_to(&["--eval", "0.5"]);
+    let prepared = told(&prepare(&out("once"), &arguments));
+    assert_eq!(prepared["counts"]["questions"], 8);
+    assert_eq!(prepared["train"]["tasks"], 1);
+    assert_eq!(prepared["eval"]["tasks"], 1);
+    assert_eq!(prepared["rejected"], serde_json::json!([]));
+    let [train, eval] = ["train.jsonl", "eval.jsonl"].map(|name| tasks(out("once").join(name)));
+    let documents = |tasks: &[Value]| -> BTreeSet<String> {
+        tasks
+            .iter()
+            .map(|task| task["facts"]["document"].to_string())
+            .collect()
+    };
+    assert!(documents(&train).is_disjoint(&documents(&eval)));
+
+    told(&prepare(&out("again"), &arguments));
+    for name in ["train.jsonl", "eval.jsonl"] {
+        let read = |folder: &str| fs::read(out(folder).join(name)).unwrap();
+        assert_eq!(read("once"), read("again"));
+    }
+
+    // One episode a question, all of them to train on.
+    let questions = told(&prepare(
+        &out("once"),
+        &told_to(&["--eval", "0", "--granularity", "qa"]),
+    ));
+    assert_eq!(questions["train"]["tasks"], 8);
+    assert!(
+        !out("once").join("eval.jsonl").exists(),
+        "that of before is gone"
+    );
+    let ids: BTreeSet<String> = tasks(out("once").join("train.jsonl"))
+        .iter()
+        .map(|task| task["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 8);
+    assert!(ids.contains("locomo/train/conv-1-q0"), "{ids:?}");
+    // The flat file does not name its samples; both files are called `rows`.
+    assert!(ids.contains("locomo/train/rows.2-1-q1"), "{ids:?}");
+
+    let checked = data([
+        "check",
+        &out("again").join("train.jsonl").display().to_string(),
+        &out("again").join("eval.jsonl").display().to_string(),
+        "--json",
+    ]);
+    let checked = told(&checked);
+    assert_eq!(checked[0]["study"], "recall");
+    assert_eq!(checked[0]["tasks"], 1);
+    assert_eq!(checked[0]["bad_rows"], 0);
+    let missing = data(["check", "/no/such.jsonl"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("cannot read /no/such.jsonl"));
+}
+
+#[test]
+fn bad_rows_fail_the_command_or_are_left_out_and_said() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("out");
+    let file = case("044_locomo_malformed/rows.json");
+    let arguments = ["--format", "locomo", "--eval", "0", &file];
+    let refused = prepare(&out, &arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(
+        said.contains(&format!(
+            "{file}, row 1, field `qa[3].answer`: missing answer\n"
+        )),
+        "{said}"
+    );
+    assert!(
+        said.contains("etude: 9 rows were rejected and nothing was written"),
+        "{said}"
+    );
+    assert!(!out.exists());
+
+    let prepared = told(&prepare(
+        &out,
+        &[&arguments[..], &["--skip-rejected", "--json"]].concat(),
+    ));
+    assert_eq!(prepared["counts"]["rejected rows"], 9);
+    assert_eq!(prepared["rejected"].as_array().unwrap().len(), 9);
+    assert_eq!(prepared["train"]["questions"], 6);
+}
+
+#[test]
+fn what_is_asked_wrongly_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let file = case("081_dialogue/rows.jsonl");
+    for (arguments, expected) in [
+        (
+            vec!["--format", "loco", &file],
+            "possible values: dialogue, verl, qa, memalpha",
+        ),
+        (
+            vec!["--format", "dialogue", "--eval", "2", &file],
+            "expected a number from 0 to 1",
+        ),
+        (
+            vec!["--format", "dialogue", "--split", "a/b", &file],
+            "expected a name without `/`",
+        ),
+        (
+            vec!["--format", "dialogue", "/no/such.jsonl"],
+            "cannot read /no/such.jsonl",
+        ),
+        (
+            vec!["--format", "dialogue", "--tokenizer", "/no/such", &file],
+            "/no/such",
+        ),
+        (
+            vec!["--format", "dialogue", &file, &file],
+            "two files have a sample with the id `made/train/d0`",
+        ),
+    ] {
+        let output = prepare(&folder.path().join("out"), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn faults_of_tasks_are_found() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("out");
+    told(&prepare(
+        &out,
+        &[
+            "--format",
+            "dialogue",
+            "--eval",
+            "0",
+            "--json",
+            &case("081_dialogue/rows.jsonl"),
+        ],
+    ));
+    let good = tasks(out.join("train.jsonl")).remove(0);
+    let with = |pointer: &str, value: Value| {
+        let mut task = good.clone();
+        *task.pointer_mut(pointer).unwrap() = value;
+        task["id"] = pointer.into();
+        task
+    };
+    let rows = [
+        (good.clone(), None),
+        (
+            good.clone(),
+            Some("field `id`: `made/train/d0` is the id of FILE, line 1 too"),
+        ),
+        (
+            with("/public/turns/1/turn_id", 2.into()),
+            Some("field `public.turns[2].turn_id`: turn 2 is there twice"),
+        ),
+        (
+            with("/public/turns/0/utterances", Value::Array(Vec::new())),
+            Some("field `public.turns[0].utterances`: empty turn"),
+        ),
+        (
+            with("/gold/answers/1/answers", Value::Array(Vec::new())),
+            Some("field `gold.answers.1.answers`: missing answer"),
+        ),
+        (
+            with("/gold/answers", serde_json::json!({})),
+            Some("field `gold.answers`: target turn 1 has none"),
+        ),
+        (
+            with("/facts/questions", serde_json::json!({})),
+            Some("field `facts.questions`: target turn 1 has none"),
+        ),
+        (
+            with("/public/turns", Value::Array(Vec::new())),
+            Some("field `public.turns`: no target turn"),
+        ),
+        (
+            with("/public", serde_json::json!({})),
+            Some("field `public`: no task of a study"),
+        ),
+    ];
+    let file = folder.path().join("bad.jsonl");
+    let text: String = rows.iter().map(|(row, _)| format!("{row}\n")).collect();
+    fs::write(&file, text).unwrap();
+    let shown = file.display().to_string();
+    let checked = data(["check", &shown]);
+    assert_eq!(checked.status.code(), Some(1));
+    let said = stderr(&checked).replace(&shown, "FILE");
+    for (index, (_, expected)) in rows.iter().enumerate() {
+        let place = format!("FILE, line {}, ", index + 1);
+        match expected {
+            Some(expected) => assert!(said.contains(&format!("{place}{expected}")), "{said}"),
+            None => assert!(!said.contains(&place), "{said}"),
+        }
+    }
+    assert!(said.ends_with("etude: 8 rows are bad\n"), "{said}");
+}

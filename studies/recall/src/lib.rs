@@ -12,10 +12,14 @@ mod dialogue;
 mod event;
 pub mod memory;
 pub mod metrics;
+<<<<<<< HEAD
 mod play;
 mod prompts;
 mod room;
 mod study;
+=======
+pub mod step_reward;
+>>>>>>> d35b2cb (Step rewards: a registry of pure functions of what an episode did, with hand-computed episodes)
 mod task;
 pub mod tiny;
 

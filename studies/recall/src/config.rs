@@ -7,6 +7,7 @@ use crate::{
     memory::{Baseline, MemoryConfig, OpFormat},
     metrics::Metric,
     prompts::PromptConfig,
+    step_reward::StepRewards,
 };
 
 /// How dialogues are read, remembered, asked about and paid for. The phases of the spec (section 4.2) are
@@ -24,6 +25,9 @@ pub struct RecallConfig {
     pub prompt: PromptConfig,
     pub answer: Reading,
     pub reward: RewardConfig,
+    /// What single calls are paid beside it.
+    #[serde(skip_serializing_if = "StepRewards::is_empty")]
+    pub step_rewards: StepRewards,
 }
 
 /// What an episode is paid.

@@ -12,14 +12,11 @@ mod dialogue;
 mod event;
 pub mod memory;
 pub mod metrics;
-<<<<<<< HEAD
 mod play;
 mod prompts;
 mod room;
-mod study;
-=======
 pub mod step_reward;
->>>>>>> d35b2cb (Step rewards: a registry of pure functions of what an episode did, with hand-computed episodes)
+mod study;
 mod task;
 pub mod tiny;
 
@@ -30,5 +27,5 @@ pub use event::{Event, Evidence, Grade, Notes, Retrieved};
 pub use play::{ANSWER, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, roles_of};
 pub use prompts::PromptConfig;
 pub use room::BarePrompt;
-pub use study::Recall;
+pub use study::{Recall, RecallError};
 pub use task::{ActionType, Facts, Granularity, Public, QuestionFacts, Task, TurnRole, TurnSpec};

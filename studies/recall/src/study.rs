@@ -11,6 +11,7 @@ use crate::{
     memory::{CountTokens, MemoryError, MemoryManager, SnapshotCache},
     metrics,
     play::{History, Stage, rewarded},
+    step_reward::{self, BadStepReward, Given},
     task::Task,
 };
 
@@ -24,16 +25,26 @@ pub struct Recall {
 /// Histories that are kept: the dialogues of a step, at least.
 const HISTORIES: usize = 4096;
 
+/// Why a study cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RecallError {
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    StepReward(#[from] BadStepReward),
+}
+
 impl Recall {
     /// `count` counts tokens as the answering policy does; `embedder` is for dense retrieval.
     ///
     /// # Errors
-    /// Settings of the memory that contradict each other.
+    /// Settings of the memory that contradict each other, step rewards that make no sense.
     pub fn new(
         config: RecallConfig,
         count: CountTokens,
         embedder: Option<Arc<dyn Embedder>>,
-    ) -> Result<Self, MemoryError> {
+    ) -> Result<Self, RecallError> {
+        config.step_rewards.check()?;
         let manager = MemoryManager::new(config.effective_memory(), count, embedder)?;
         Ok(Self {
             config,
@@ -59,7 +70,9 @@ impl Study for Recall {
     type Task = Task;
 
     async fn play<'a>(&'a self, task: &'a Task, cx: &'a mut Cx) -> Result<Played, Fault> {
-        let notes = self.stage().play(task, cx).await?;
+        let mut notes = self.stage().play(task, cx).await?;
+        let given = Given::of_questions(&notes);
+        step_reward::score(&self.config.step_rewards, &mut notes, &given);
         for event in &notes.events {
             if let (Some(step), Some(reward)) = (event.step_id, event.step_reward) {
                 cx.reward_step(step, reward)?;

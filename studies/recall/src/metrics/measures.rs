@@ -28,7 +28,7 @@ use super::Metric;
 /// | `evidence_remembered`* | questions with evidence, where facts are written | share of the evidence in live facts |
 /// | `memory_tokens`, `memory_items` | episodes | at the end |
 /// | `memory_tokens_peak` | episodes | at its largest |
-/// | `context_tokens` | answers | tokens of the prompt |
+/// | `context_tokens` | answers | tokens of memory in the prompt |
 /// | `truncated_share` | calls | share whose prompt had to be cut |
 /// | `ops/KIND/STATUS` | episodes | how many there were, as `ops/add/done` |
 /// | `ops_failed_rate`, `ops_skipped_rate` | memory operations | share |
@@ -220,10 +220,8 @@ fn measure_answer(samples: &mut Samples, document: &str, event: &Event, grade: &
     } else {
         samples.add_by_type("false_abstention_rate", Kind::Share, at, abstained);
     }
-    if !event.budget.is_empty() {
-        let tokens: u32 = event.budget.values().sum();
-        samples.add("context_tokens", Kind::Amount, document, tokens.into());
-    }
+    let tokens: u32 = event.budget.values().sum();
+    samples.add("context_tokens", Kind::Amount, document, tokens.into());
 }
 
 /// Where the evidence for one answer was when the question came.

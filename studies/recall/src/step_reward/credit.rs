@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::Event;
+use crate::{
+    event::Event,
+    play::{FACT_SPLIT, SHORT_MEM},
+};
 
 use super::{
-    FACT_SPLIT, Likelihoods, SHORT_MEM,
+    Likelihoods,
     rules::mean,
     view::{View, is_memory_call},
 };

@@ -16,16 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Event, Notes};
 use view::View;
 
-/// The roles whose calls are scored by rules of their own (spec, section 0).
-pub(crate) const FACT_SPLIT: &str = "fact_split";
-pub(crate) const LONG_MEM: &str = "long_mem";
-pub(crate) const SHORT_MEM: &str = "short_mem";
-
 /// Which step rewards there are and what they weigh: `format = { weight = 0.1, clip = [-1.0, 1.0] }`. Those
 /// that are left out are not computed.
 ///
 /// *Memory calls* are calls that no answer was asked of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StepRewards {
     /// Memory calls: share of the operations asked for that were done. Noops count as done, duplicates that
@@ -45,7 +40,7 @@ pub struct StepRewards {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Weighing>,
     /// Memory calls: mean grade of questions about what was read in the turn, answered from the memory
-    /// (Fine-Mem's chunk reward). Of [`Given::chunk_qa`].
+    /// (Fine-Mem's chunk reward). Of [`Given::chunk_qa`], for instance of [`Given::of_questions`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_qa: Option<Weighing>,
     /// Memory calls that can write facts: credit for the answers that saw them (Fine-Mem). With `n` questions,
@@ -108,6 +103,26 @@ pub struct Given {
     pub chunk_qa: BTreeMap<u32, Vec<f64>>,
     /// By target turn.
     pub likelihoods: BTreeMap<u32, Likelihoods>,
+}
+
+impl Given {
+    /// Chunk questions without more calls: those of the episode's own questions whose evidence all lies in one
+    /// turn are about that turn, with the grades that their answers have.
+    pub fn of_questions(notes: &Notes) -> Self {
+        let mut chunk_qa: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for grade in notes.events.iter().filter_map(|event| event.grade.as_ref()) {
+            let mut turns = grade.evidence.iter().map(|evidence| evidence.turn_id);
+            if let Some(turn_id) = turns.next()
+                && turns.all(|other| other == turn_id)
+            {
+                chunk_qa.entry(turn_id).or_default().push(grade.score);
+            }
+        }
+        Self {
+            chunk_qa,
+            likelihoods: BTreeMap::new(),
+        }
+    }
 }
 
 /// Log-likelihoods of a gold answer, means over its tokens, so never above 0.
@@ -199,6 +214,10 @@ fn scores(
 }
 
 impl StepRewards {
+    pub fn is_empty(&self) -> bool {
+        self.chosen().next().is_none()
+    }
+
     /// Those that are to be computed, by name.
     pub fn chosen(&self) -> impl Iterator<Item = (&'static str, Weighing)> {
         let length = self.length.map(|length| Weighing {

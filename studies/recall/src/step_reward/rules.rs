@@ -6,13 +6,11 @@ use crate::{
     event::Event,
     memory::{OpKind, OpStatus},
     metrics::text::tokens,
+    play::{FACT_SPLIT, LONG_MEM},
     task::TurnRole,
 };
 
-use super::{
-    FACT_SPLIT, LONG_MEM,
-    view::{View, asked_for, is_memory_call},
-};
+use super::view::{View, asked_for, is_memory_call};
 
 pub(super) fn format(event: &Event) -> Option<f64> {
     if !is_memory_call(event) {

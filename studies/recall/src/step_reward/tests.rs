@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use proptest::prelude::*;
 
 use super::*;
+use crate::play::FACT_SPLIT;
 
 /// What a case's file holds.
 #[derive(Deserialize)]
@@ -106,6 +107,38 @@ fn scoring_again_changes_nothing_and_nothing_chosen_clears() {
 }
 
 #[test]
+fn questions_about_one_turn_are_its_chunk_questions() {
+    let (_, case) = cases()
+        .into_iter()
+        .find(|(name, _)| name.ends_with("_retrievability"))
+        .unwrap();
+    let mut notes = case.notes;
+    let mut answers = notes
+        .events
+        .iter_mut()
+        .filter_map(|event| event.grade.as_mut());
+    // The first follows from turn 0 alone; the second from two turns once it is asked to.
+    answers.next().unwrap().score = 0.25;
+    assert_eq!(
+        Given::of_questions(&notes).chunk_qa,
+        BTreeMap::from([(0, vec![0.25]), (1, vec![0.0])])
+    );
+    let mut grades = notes
+        .events
+        .iter_mut()
+        .filter_map(|event| event.grade.as_mut());
+    let second = grades.nth(1).unwrap();
+    second.evidence.push(crate::Evidence {
+        turn_id: 0,
+        source_id: None,
+    });
+    assert_eq!(
+        Given::of_questions(&notes).chunk_qa,
+        BTreeMap::from([(0, vec![0.25])])
+    );
+}
+
+#[test]
 fn settings_that_make_no_sense_are_refused() {
     let read = |text: &str| serde_json::from_str::<StepRewards>(text);
     let unknown = read(r#"{"fromat": {"weight": 1}}"#)
@@ -133,11 +166,13 @@ fn settings_that_make_no_sense_are_refused() {
         check(r#"{"length": {"weight": 1, "words": 0}}"#),
         Err(BadStepReward::Words)
     );
-    let mut nan = StepRewards::default();
-    nan.answer = Some(Weighing {
-        weight: f64::NAN,
-        clip: None,
-    });
+    let nan = StepRewards {
+        answer: Some(Weighing {
+            weight: f64::NAN,
+            clip: None,
+        }),
+        ..StepRewards::default()
+    };
     assert!(matches!(
         nan.check(),
         Err(BadStepReward::Weight { name: "answer", .. })

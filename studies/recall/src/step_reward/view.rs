@@ -52,10 +52,12 @@ pub(super) fn is_memory_call(event: &Event) -> bool {
     event.response.is_some() && event.grade.is_none()
 }
 
-/// What an event was asked to do: its operations without those that only followed from others.
+/// What the role of an event asked for: its operations without those that only followed from others, and
+/// without those of rules in the same turn.
 pub(super) fn asked_for(event: &Event) -> impl Iterator<Item = &OpRecord> {
     event
         .memory_ops
         .iter()
+        .filter(|op| op.agent_role == event.agent_role)
         .filter(|op| op.kind != OpKind::Evict && op.store != Store::Window)
 }

@@ -8,6 +8,7 @@ use std::{
 use recall::{
     Granularity, PromptConfig, Reading, RecallConfig, RewardConfig,
     memory::{Baseline, MemoryConfig, OpFormat},
+    step_reward::StepRewards,
     tiny::Mix,
 };
 use rollout::Options as RolloutOptions;
@@ -60,6 +61,9 @@ pub(crate) struct Recipe {
     pub(super) sft: Sft,
     #[serde(default)]
     pub(super) reward: RewardConfig,
+    /// What single calls are paid beside it.
+    #[serde(default, skip_serializing_if = "StepRewards::is_empty")]
+    pub(super) step_rewards: StepRewards,
     pub(super) rl: ReinforceConfig,
     #[serde(default)]
     pub(super) eval: Eval,
@@ -194,6 +198,7 @@ impl Recipe {
             prompt: self.prompt.clone(),
             answer: self.answer.clone(),
             reward: self.reward,
+            step_rewards: self.step_rewards,
         }
     }
 }

@@ -27,8 +27,8 @@ impl Frame<'_> {
         Model::load(&self.run.checkpoint_path(name).failed()?).failed()
     }
 
-    /// The end of a stage that an earlier process finished, out of the policy's folder where several
-    /// were trained.
+    /// The end of a stage that an earlier process finished; of a checkpoint of several policies, `folder`
+    /// is the policy's.
     pub(super) fn load_stage(
         &self,
         phase: &str,
@@ -36,9 +36,9 @@ impl Frame<'_> {
         trainer: &mut EngineTrainer,
     ) -> Outcome<()> {
         if let Some(checkpoint) = self.replay.latest_checkpoint(phase) {
-            let mut directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
-            directory.extend(folder);
-            trainer.load(&directory).failed()?;
+            let directory = self.run.checkpoint_path(&checkpoint.name).failed()?;
+            let own = folder.map_or_else(|| directory.clone(), |folder| directory.join(folder));
+            trainer.load(&own).failed()?;
         }
         Ok(())
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use chat::Chat;
 use engine::Model;
-use learn::{EngineTrainer, EngineValueTrainer, Trainer, ValueTrainer};
+use learn::{
+    AlgorithmConfig, EngineTrainer, EngineValueTrainer, OptimizerConfig, Trainer, ValueTrainer,
+};
 use policy::{EnginePolicy, Policy};
 use record::{Sampling, Seed};
 use rollout::{Options as RolloutOptions, Roles, Runner, Study};
@@ -34,6 +36,8 @@ pub(crate) struct Reinforced<'a> {
     pub(crate) plays: Vec<(&'a str, Sampling)>,
     /// Those of them whose calls it learns from.
     pub(crate) roles: Vec<&'a str>,
+    pub(crate) algorithm: &'a AlgorithmConfig,
+    pub(crate) optimizer: &'a OptimizerConfig,
     pub(crate) chat: &'a Chat,
     /// What it begins as: the checkpoint's name, and the weights.
     pub(crate) base: &'a str,
@@ -47,6 +51,27 @@ struct Training {
     trainer: EngineTrainer,
     values: Option<EngineValueTrainer>,
     player: Arc<EnginePolicy>,
+}
+
+impl Training {
+    fn of<'a>(&'a mut self, one: &'a Reinforced<'_>) -> TrainedPolicy<'a, EngineTrainer> {
+        let player = self.player.clone();
+        TrainedPolicy {
+            name: one.policy.name,
+            roles: &one.roles,
+            chat: one.chat,
+            trainer: &mut self.trainer,
+            algorithm: one.algorithm,
+            optimizer: one.optimizer,
+            values: self
+                .values
+                .as_mut()
+                .map(|values| values as &mut dyn ValueTrainer),
+            publish: Box::new(move |published| {
+                player.publish(published.weights, published.version);
+            }),
+        }
+    }
 }
 
 impl Frame<'_> {
@@ -79,8 +104,8 @@ impl Frame<'_> {
         }
         let mut runner = Runner::new(of.study.clone(), roles, of.rollout.clone());
         if config.algorithm.advantage.needs_greedy() {
-            let trained = of.policies.iter().flat_map(|one| &one.roles);
-            runner = runner.with_greedy(&trained.copied().collect::<Vec<_>>());
+            let learning = of.policies.iter().flat_map(|one| &one.roles);
+            runner = runner.with_greedy(&learning.copied().collect::<Vec<_>>());
         }
         let reinforce = Reinforce {
             phase: PHASE,
@@ -96,24 +121,8 @@ impl Frame<'_> {
         };
         self.phase(PHASE, || {
             let work = self.screen.work(PHASE, config.steps);
-            let mut policies: Vec<TrainedPolicy<'_, EngineTrainer>> = Vec::new();
-            for (one, training) in of.policies.iter().zip(&mut trainings) {
-                let (values, player) = (&mut training.values, &training.player);
-                policies.push(TrainedPolicy {
-                    name: one.policy.name,
-                    roles: &one.roles,
-                    chat: one.chat,
-                    trainer: &mut training.trainer,
-                    algorithm: &config.algorithm,
-                    optimizer: &config.optimizer,
-                    values: values
-                        .as_mut()
-                        .map(|values| values as &mut dyn ValueTrainer),
-                    publish: Box::new(|published| {
-                        player.publish(published.weights, published.version);
-                    }),
-                });
-            }
+            let pairs = of.policies.iter().zip(&mut trainings);
+            let mut policies: Vec<_> = pairs.map(|(one, training)| training.of(one)).collect();
             let trained = reinforce.train(
                 &mut policies,
                 |_, _| {},
@@ -127,12 +136,12 @@ impl Frame<'_> {
         })?;
         let several = of.policies.len() > 1;
         let mut models = Vec::new();
-        for (one, training) in of.policies.iter().zip(&mut trainings) {
+        for (one, Training { trainer, .. }) in of.policies.iter().zip(&mut trainings) {
             if self.replay.phase_ended(PHASE).is_some() {
                 let folder = several.then_some(one.policy.name);
-                self.load_stage(PHASE, folder, &mut training.trainer)?;
+                self.load_stage(PHASE, folder, trainer)?;
             }
-            let model = training.trainer.publish().failed()?.weights;
+            let model = trainer.publish().failed()?.weights;
             self.save_model(one.checkpoint, one.chat, &model)?;
             models.push(model);
         }

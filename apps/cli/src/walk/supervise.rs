@@ -18,6 +18,8 @@ use crate::failure::{Classify, Outcome};
 /// A policy that is supervised.
 pub(crate) struct Supervision<'a> {
     pub(crate) policy: &'a PolicySettings<'a>,
+    /// The weights of the policy that it begins as, where it has none of its own.
+    pub(crate) start: Option<Arc<Model>>,
     /// Where it ends up.
     pub(crate) checkpoint: &'a str,
     pub(crate) chat: &'a Chat,
@@ -39,13 +41,16 @@ impl Frame<'_> {
             self.screen.say("  done before");
             return self.load_model(of.checkpoint).map(Arc::new);
         }
-        let start = policy.model.open(chat, of.seed.stream("weights", 0));
-        let mut model = Arc::new(start.asked()?);
-        self.screen.say(format!(
-            "  {} parameters, {}",
-            model.n_parameters(),
-            policy.model.origin()
-        ));
+        let (start, origin) = match (&of.start, policy.begins_as) {
+            (Some(model), Some(other)) => (model.merged(), format!("from those of {other}")),
+            _ => {
+                let start = policy.model.open(chat, of.seed.stream("weights", 0));
+                (start.asked()?, policy.model.origin())
+            }
+        };
+        let mut model = Arc::new(start);
+        self.screen
+            .say(format!("  {} parameters, {origin}", model.n_parameters()));
         for (index, stage) in policy.stages.iter().enumerate() {
             let phase = format!("sft/{}/{}", policy.name, index + 1);
             let base = format!("{}-{BASE}", policy.name);

@@ -26,6 +26,8 @@ mod logprobs;
 mod lora;
 mod models;
 mod processes;
+mod recall;
+mod recall_bad_input;
 mod resume;
 mod runner;
 mod runs;

@@ -166,7 +166,7 @@ pub(crate) fn series(run: &Path, metric: &str) -> Vec<f64> {
 
 /// A directory of this test process. Directories of processes that are gone are removed, as nothing
 /// outlives a process that could do it for them.
-fn of_this_process(name: &str) -> PathBuf {
+pub(crate) fn of_this_process(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etude-runs");
     fs::create_dir_all(&root).unwrap();
     for entry in fs::read_dir(&root).unwrap().flatten() {

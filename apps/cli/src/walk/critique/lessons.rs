@@ -55,6 +55,7 @@ impl CritiqueRun<'_> {
         let common = self.recipe.common();
         let supervision = Supervision {
             policy: common.policy(role)?,
+            start: None,
             checkpoint,
             chat,
             seed: self.frame.seed.stream(role, 0),

@@ -235,6 +235,7 @@ impl Role {
             name,
             key: name.to_owned(),
             model: &self.model,
+            begins_as: None,
             lora: self.lora.as_ref(),
             samplings: vec![(name.to_owned(), self.sampling())],
             stages: Vec::new(),

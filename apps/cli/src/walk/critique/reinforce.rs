@@ -45,6 +45,8 @@ impl CritiqueRun<'_> {
             policy: common.policy(CRITIC)?,
             plays: vec![(CRITIC, recipe.critic.sampling())],
             roles: vec![CRITIC],
+            algorithm: &recipe.rl.algorithm,
+            optimizer: &recipe.rl.optimizer,
             chat: chats.of(CRITIC)?,
             base: CRITIC_SFT,
             model: critic.clone(),

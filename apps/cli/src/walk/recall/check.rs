@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use recall::{Recall, memory::CountTokens, roles_of, tiny::Mix};
 use record::Sampling;
 
@@ -10,6 +10,9 @@ use super::{prompts::example, recipe::Recipe};
 
 impl Recipe {
     pub(super) fn check(&self) -> anyhow::Result<()> {
+        for name in self.policies.keys() {
+            self.model_of(name)?;
+        }
         let common = self.common();
         common.check_training()?;
         ensure!(
@@ -23,6 +26,10 @@ impl Recipe {
             ("tasks.questions", self.tasks.questions, 1 << 10),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
         ])?;
+        ensure!(
+            self.tasks.chunk_tokens != Some(0),
+            "tasks.chunk_tokens is 0; a turn has at least one token"
+        );
         self.check_roles()?;
         self.check_trained()?;
         self.check_mixes()?;
@@ -106,6 +113,26 @@ impl Recipe {
                 !self.rl.train[..index].contains(role),
                 "rl.train has `{role}` twice"
             );
+        }
+        for (name, policy) in &self.policies {
+            if let Some(algorithm) = &policy.rl.algorithm {
+                algorithm
+                    .check()
+                    .map_err(|error| anyhow!("policies.{name}.rl.algorithm: {error}"))?;
+                let shared = &self.rl.algorithm;
+                ensure!(
+                    algorithm.advantage.needs_values() == shared.advantage.needs_values()
+                        && algorithm.advantage.needs_greedy() == shared.advantage.needs_greedy(),
+                    "policies.{name}.rl.algorithm.advantage is made from other things than \
+                     rl.algorithm.advantage; the episodes are the same, so they must agree in whether \
+                     they need values or a greedy answer"
+                );
+            }
+            if let Some(optimizer) = &policy.rl.optimizer {
+                optimizer
+                    .check()
+                    .map_err(|error| anyhow!("policies.{name}.rl.optimizer: {error}"))?;
+            }
         }
         let samplings = self.policies.values().flat_map(|policy| &policy.roles);
         let cold = |role: &String| {

@@ -15,6 +15,7 @@ use rollout::Roles;
 
 use super::{
     Models, RecallRun,
+    files::tasks_of_file,
     lessons::supervised_checkpoint,
     players::{cast, study},
     recipe::Recipe,
@@ -153,7 +154,10 @@ impl Remembering {
 /// The evaluations of a run again, before and after reinforcement.
 pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
     let args = again.args;
-    let tasks: Vec<Task> = dataset::read_jsonl(&again.tasks).asked()?;
+    let tasks: Vec<Task> = match args.tasks {
+        Some(_) => tasks_of_file(recipe, &again.tasks, "eval")?,
+        None => dataset::read_jsonl(&again.tasks).asked()?,
+    };
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();
     let engines = Engines::start(recipe.threads)?;
     let mut results = Vec::new();

@@ -12,7 +12,7 @@ use recall::{
 use record::{Datum, Fault, Seed};
 use train::conversations_to_rows;
 
-use super::{Models, RecallRun, players::counter_of, recipe::Recipe, tasks::training_tasks};
+use super::{Models, RecallRun, players::counter_of, recipe::Recipe, tasks::tasks_of};
 use crate::{
     failure::{Classify, Failure, Outcome},
     walk::{supervise::Supervision, tasks::TaskSets, vocabulary::Chats},
@@ -52,6 +52,9 @@ impl RecallRun<'_> {
             let chat = chats.of(policy.name)?;
             let supervision = Supervision {
                 policy,
+                start: policy
+                    .begins_as
+                    .and_then(|other| models.get(other).cloned()),
                 checkpoint: &supervised_checkpoint(policy.name),
                 chat,
                 seed: frame.seed.stream(policy.name, 0),
@@ -183,6 +186,6 @@ pub(super) fn corpus<'a>(
 
 /// The chats of the policies as a run of this recipe would have them.
 pub(super) fn chats(recipe: &Recipe) -> Outcome<Chats> {
-    let tasks = training_tasks(recipe)?;
+    let (tasks, _) = tasks_of(recipe)?;
     Chats::new(&recipe.common(), || corpus(recipe, tasks.iter()))
 }

@@ -4,6 +4,7 @@
 
 mod check;
 mod evaluate;
+mod files;
 mod lessons;
 mod plan;
 mod players;
@@ -42,7 +43,7 @@ impl StudyWalk for RecallWalk {
     }
 
     fn check_files(recipe: &Recipe) -> Outcome<()> {
-        tasks::check_files(recipe)
+        files::tasks_of_files(recipe).map(|_| ())
     }
 
     fn start(recipe: &Recipe) -> Outcome<Engines> {

@@ -8,7 +8,7 @@ use super::{
     lessons::{chats, rows, teacher},
     players::{counter_of, study},
     recipe::Recipe,
-    tasks::{held_out_tasks, training_tasks},
+    tasks::tasks_of,
 };
 use crate::{
     failure::{Classify, Outcome},
@@ -25,7 +25,7 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
     let (common, chats) = (recipe.common(), chats(recipe)?);
     let count = counter_of(recipe, &chats)?;
     let study = study(recipe.config(), &chats, recipe)?;
-    let (train, held_out) = (training_tasks(recipe)?, held_out_tasks(recipe)?);
+    let (train, held_out) = tasks_of(recipe)?;
     let mut slowest = f64::INFINITY;
     for policy in &common.policies {
         let chat = chats.of(policy.name)?;

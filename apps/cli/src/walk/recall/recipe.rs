@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Context, bail};
+use learn::{AlgorithmConfig, OptimizerConfig};
 use recall::{
     Granularity, PromptConfig, Reading, RecallConfig, RewardConfig,
     memory::{Baseline, MemoryConfig, OpFormat},
@@ -15,6 +17,7 @@ use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
+use super::files::FormatName;
 use crate::walk::{
     adapters::Lora,
     model_source::ModelSource,
@@ -91,12 +94,22 @@ pub(crate) struct Tasks {
     /// Questions of a dialogue of the small world, beside one of every kind.
     #[serde(default = "questions")]
     pub(super) questions: usize,
-    /// Read the training tasks from here instead; `train` then bounds their number.
+    /// Read the training tasks from here instead; `train` then bounds their number. Dialogues are divided
+    /// by document between training and evaluation where there is no `eval_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) train_file: Option<PathBuf>,
     /// Read the evaluation tasks from here instead; `eval` then bounds their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) eval_file: Option<PathBuf>,
+    /// What the files hold: dialogues in this format; without it, tasks as runs keep them in `tasks/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) format: Option<FormatName>,
+    /// Tokens of a history turn where a format has no sessions of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) chunk_tokens: Option<usize>,
+    /// Leave out rows of files that do not fit, in place of refusing the file.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) skip_rejected: bool,
 }
 
 /// Weights, the roles that they answer for, and how they are supervised.
@@ -105,13 +118,31 @@ pub(crate) struct Tasks {
 pub(crate) struct Policy {
     /// How each of its roles is sampled.
     pub(super) roles: BTreeMap<String, SamplingSettings>,
-    pub(super) model: ModelSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<ModelSource>,
+    /// In place of a model: begin as this policy is after its supervised stages. Its weights are shared as
+    /// long as adapters are all that is trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) begins_as: Option<String>,
     /// Train low-rank adapters in place of every weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lora: Option<Lora>,
     /// Supervised stages, each from the end of the one before; none for models that bring what they need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) sft: Vec<Stage<Mix>>,
+    /// How it is reinforced, where that is not as `[rl]` says.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) rl: OwnRl,
+}
+
+/// What a policy has of its own in reinforcement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OwnRl {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) algorithm: Option<AlgorithmConfig>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) optimizer: Option<OptimizerConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,29 +184,39 @@ impl Default for Eval {
 impl Recipe {
     /// Directories of models are taken relative to `place`.
     pub(super) fn amend(&mut self, place: &Path) {
-        for policy in self.policies.values_mut() {
-            policy.model.resolve(place);
+        for model in self
+            .policies
+            .values_mut()
+            .filter_map(|policy| policy.model.as_mut())
+        {
+            model.resolve(place);
         }
     }
 
-    /// The policies in the order of their names.
+    /// The policies in the order of their names, those after the others that begin as another. A policy
+    /// whose model cannot be known is left out; a check says so.
     pub(super) fn common(&self) -> Common<'_> {
-        let policies = self.policies.iter().map(|(name, policy)| {
+        let (later, first): (Vec<_>, Vec<_>) = self
+            .policies
+            .iter()
+            .partition(|(_, policy)| policy.begins_as.is_some());
+        let policies = first.into_iter().chain(later).filter_map(|(name, policy)| {
             let key = format!("policies.{name}");
             let samplings = policy
                 .roles
                 .iter()
                 .map(|(role, settings)| (format!("{key}.roles.{role}"), settings.sampling()));
             let trained = |role: &String| self.rl.train.contains(role);
-            PolicySettings {
+            Some(PolicySettings {
                 name,
-                model: &policy.model,
+                model: self.model_of(name).ok()?,
+                begins_as: policy.begins_as.as_deref(),
                 lora: policy.lora.as_ref(),
                 samplings: samplings.collect(),
                 stages: policy.sft.iter().map(Stage::size).collect(),
                 reinforced: policy.roles.keys().any(trained),
                 key,
-            }
+            })
         });
         Common {
             name: &self.name,
@@ -187,6 +228,50 @@ impl Recipe {
             rl: &self.rl,
             rollout: &self.rollout,
         }
+    }
+
+    /// What a policy's model is made from: its own, or that of the policy that it begins as.
+    pub(super) fn model_of(&self, name: &str) -> anyhow::Result<&ModelSource> {
+        let known = || self.policies.keys().map(String::as_str);
+        let found = self.policies.get(name);
+        let policy = found.with_context(|| format!("no policy is named {name}"))?;
+        match (&policy.model, &policy.begins_as) {
+            (Some(model), None) => Ok(model),
+            (None, None) => bail!(
+                "policies.{name} has no `model`; give it one, or say which policy it begins as with \
+                 `begins_as`"
+            ),
+            (Some(_), Some(_)) => bail!(
+                "policies.{name} has `model` and `begins_as`; its weights come from one of them"
+            ),
+            (None, Some(other)) => {
+                let source = self.policies.get(other).with_context(|| {
+                    let near = recipe::nearest(other, known())
+                        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    format!("policies.{name}.begins_as: no policy is named `{other}`{near}")
+                })?;
+                let model = source.model.as_ref();
+                model.with_context(|| {
+                    format!(
+                        "policies.{name}.begins_as is `{other}`, which has no `model` of its own; name a \
+                         policy that has"
+                    )
+                })
+            }
+        }
+    }
+
+    /// How a policy's advantages are made and its loss is.
+    pub(super) fn algorithm(&self, policy: &str) -> &AlgorithmConfig {
+        let own = self.policies.get(policy);
+        own.and_then(|policy| policy.rl.algorithm.as_ref())
+            .unwrap_or(&self.rl.algorithm)
+    }
+
+    pub(super) fn optimizer(&self, policy: &str) -> &OptimizerConfig {
+        let own = self.policies.get(policy);
+        own.and_then(|policy| policy.rl.optimizer.as_ref())
+            .unwrap_or(&self.rl.optimizer)
     }
 
     /// The study as the recipe has it.

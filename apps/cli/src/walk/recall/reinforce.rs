@@ -73,6 +73,8 @@ impl RecallRun<'_> {
                     .filter(|role| recipe.rl.train.iter().any(|trained| trained == role))
                     .collect(),
                 plays,
+                algorithm: recipe.algorithm(name),
+                optimizer: recipe.optimizer(name),
                 chat: chats.of(name)?,
                 base,
                 model: models[name].clone(),

@@ -1,6 +1,6 @@
 //! Phase `tasks`: dialogues of the small world, or of files.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use recall::{
     Task,
@@ -8,10 +8,10 @@ use recall::{
 };
 use record::Seed;
 
-use super::{RecallRun, recipe::Recipe};
+use super::{RecallRun, files::tasks_of_files, recipe::Recipe};
 use crate::{
     failure::Outcome,
-    walk::tasks::{EVAL, TRAIN, TaskSets, first_tasks},
+    walk::tasks::{EVAL, TRAIN, TaskSets},
 };
 
 impl RecallRun<'_> {
@@ -21,8 +21,9 @@ impl RecallRun<'_> {
             .screen
             .headline("Tasks: long dialogues, and questions about them");
         frame.phase("tasks", || {
-            frame.write_tasks(TRAIN, &training_tasks(self.recipe)?)?;
-            frame.write_tasks(EVAL, &held_out_tasks(self.recipe)?)?;
+            let (train, eval) = tasks_of(self.recipe)?;
+            frame.write_tasks(TRAIN, &train)?;
+            frame.write_tasks(EVAL, &eval)?;
             Ok(0)
         })?;
         let sets: TaskSets<Task> = frame.read_tasks()?;
@@ -54,50 +55,26 @@ impl RecallRun<'_> {
     }
 }
 
-pub(super) fn training_tasks(recipe: &Recipe) -> Outcome<Vec<Task>> {
+/// The tasks of a recipe, to train on and to evaluate on.
+pub(super) fn tasks_of(recipe: &Recipe) -> Outcome<(Vec<Task>, Vec<Task>)> {
+    let (train, eval) = tasks_of_files(recipe)?;
+    let drawn = |split, n| draw(recipe, split, n);
     let tasks = &recipe.tasks;
-    made(
-        recipe,
-        Split::Train,
-        tasks.train,
-        tasks.train_file.as_deref(),
-    )
+    Ok((
+        train.unwrap_or_else(|| drawn(Split::Train, tasks.train)),
+        eval.unwrap_or_else(|| drawn(Split::HeldOut, tasks.eval)),
+    ))
 }
 
-pub(super) fn held_out_tasks(recipe: &Recipe) -> Outcome<Vec<Task>> {
-    let tasks = &recipe.tasks;
-    made(
-        recipe,
-        Split::HeldOut,
-        tasks.eval,
-        tasks.eval_file.as_deref(),
-    )
-}
-
-fn made(recipe: &Recipe, split: Split, n: usize, file: Option<&Path>) -> Outcome<Vec<Task>> {
-    if let Some(path) = file {
-        return first_tasks(path, n);
-    }
+/// The first `n` tasks of the small world.
+fn draw(recipe: &Recipe, split: Split, n: usize) -> Vec<Task> {
     let (seed, granularity) = (Seed(recipe.seed), recipe.tasks.granularity);
-    let mut tasks = Vec::new();
-    for index in 0.. {
+    let dialogues = (0..).map(|index| {
         let draft = Draft::new(seed, split, index, recipe.tasks.questions);
-        tasks.extend(Task::of_dialogue(&draft.dialogue(), granularity));
-        if tasks.len() >= n {
-            break;
-        }
-    }
-    tasks.truncate(n);
-    Ok(tasks)
-}
-
-/// Reads the files that a recipe names.
-pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
-    if recipe.tasks.train_file.is_some() {
-        training_tasks(recipe)?;
-    }
-    if recipe.tasks.eval_file.is_some() {
-        held_out_tasks(recipe)?;
-    }
-    Ok(())
+        draft.dialogue()
+    });
+    dialogues
+        .flat_map(|dialogue| Task::of_dialogue(&dialogue, granularity))
+        .take(n)
+        .collect()
 }

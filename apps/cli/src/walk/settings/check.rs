@@ -193,7 +193,9 @@ impl Common<'_> {
             let of_policy = match policy.lora {
                 Some(lora) if lora.full_stages == 0 => {
                     let adapter = lora.config().n_parameters(&config) as f64;
-                    FROZEN_COPIES * weights + COPIES * adapter
+                    let shared = policy.begins_as.is_some();
+                    let frozen = if shared { 0.0 } else { FROZEN_COPIES };
+                    frozen * weights + COPIES * adapter
                 }
                 _ => COPIES * weights,
             };

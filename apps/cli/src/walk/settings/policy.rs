@@ -24,6 +24,8 @@ pub(crate) struct PolicySettings<'a> {
     /// Where the recipe has it, as `critic` or `policies.reader`.
     pub(crate) key: String,
     pub(crate) model: &'a ModelSource,
+    /// The policy whose supervised weights it begins with, in place of those of `model`.
+    pub(crate) begins_as: Option<&'a str>,
     pub(crate) lora: Option<&'a Lora>,
     /// How each of its roles is sampled, by the key of the recipe that says so.
     pub(crate) samplings: Vec<(String, Sampling)>,

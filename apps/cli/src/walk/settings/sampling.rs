@@ -9,6 +9,7 @@ use super::{is_default, is_one, one};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SamplingSettings {
+    #[serde(default = "one")]
     pub(crate) temperature: f64,
     /// This and what follows is left out of the resolved recipe where it changes nothing.
     #[serde(default = "one", skip_serializing_if = "is_one")]

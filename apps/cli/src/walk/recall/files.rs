@@ -1,0 +1,150 @@
+//! Files of tasks: as runs keep them, or dialogues in the formats of published datasets.
+
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
+
+use anyhow::anyhow;
+use chat::Chat;
+use recall::{
+    ANSWER, Dialogue, Task,
+    adapters::{Format, Options, adapt, divide},
+    memory::CountTokens,
+};
+use record::Seed;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+use super::recipe::Recipe;
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    walk::{
+        model_source::ModelSource,
+        tasks::{first_of, first_tasks},
+    },
+};
+
+/// Rejected rows that are named.
+const NAMED: usize = 3;
+
+/// The tasks of files, to train on and to evaluate on; a side without a file is `None`.
+pub(super) type FileTasks = (Option<Vec<Task>>, Option<Vec<Task>>);
+
+/// Reads the files that a recipe names. Where there is a file to train on and none to evaluate on, and it
+/// holds dialogues, its documents are divided between the two.
+pub(super) fn tasks_of_files(recipe: &Recipe) -> Outcome<FileTasks> {
+    let tasks = &recipe.tasks;
+    match (&tasks.train_file, &tasks.eval_file, tasks.format) {
+        (Some(path), None, Some(format)) => {
+            let share = tasks.eval as f64 / (tasks.train + tasks.eval) as f64;
+            let seed = Seed(recipe.seed).stream("divide", 0);
+            let (train, eval) = divide(dialogues(recipe, path, format, "train")?, share, seed);
+            Ok((
+                Some(first_of(episodes(recipe, &train), path, tasks.train)?),
+                Some(first_of(episodes(recipe, &eval), path, tasks.eval)?),
+            ))
+        }
+        (train, eval, _) => {
+            let read = |path: &Option<_>, split: &str, n: usize| {
+                let path = path.as_deref();
+                path.map(|path| first_of(tasks_of_file(recipe, path, split)?, path, n))
+                    .transpose()
+            };
+            Ok((
+                read(train, "train", tasks.train)?,
+                read(eval, "eval", tasks.eval)?,
+            ))
+        }
+    }
+}
+
+/// All tasks of a file in the format of the recipe.
+pub(super) fn tasks_of_file(recipe: &Recipe, path: &Path, split: &str) -> Outcome<Vec<Task>> {
+    match recipe.tasks.format {
+        Some(format) => Ok(episodes(recipe, &dialogues(recipe, path, format, split)?)),
+        None => first_tasks(path, 0),
+    }
+}
+
+fn episodes(recipe: &Recipe, dialogues: &[Dialogue]) -> Vec<Task> {
+    let granularity = recipe.tasks.granularity;
+    let tasks = dialogues.iter();
+    tasks
+        .flat_map(|dialogue| Task::of_dialogue(dialogue, granularity))
+        .collect()
+}
+
+fn dialogues(
+    recipe: &Recipe,
+    path: &Path,
+    FormatName(format): FormatName,
+    split: &str,
+) -> Outcome<Vec<Dialogue>> {
+    let count = counter(recipe)?;
+    let options = Options {
+        split: split.to_owned(),
+        data_source: None,
+        chunk_tokens: recipe.tasks.chunk_tokens,
+        multi_target: true,
+        prefix: split.to_owned(),
+        rejections: NAMED,
+    };
+    let adapted = adapt(format, path, &options, &*count).asked()?;
+    if !adapted.rejected.is_empty() && !recipe.tasks.skip_rejected {
+        let named: Vec<String> = adapted
+            .rejected
+            .kept()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        return Err(Failure::Asked(anyhow!(
+            "{}: {} rows are no {format}: {}; mend them, or leave them out with tasks.skip_rejected = true",
+            path.display(),
+            adapted.rejected.count(),
+            named.join("; ")
+        )));
+    }
+    Ok(adapted.dialogues)
+}
+
+/// Counts tokens for chunks, by the tokenizer that the answering policy brings; words, where its vocabulary
+/// is yet to be trained on what is read here.
+fn counter(recipe: &Recipe) -> Outcome<CountTokens> {
+    let policy = recipe.policy_of(ANSWER).asked()?;
+    Ok(match recipe.model_of(policy).asked()? {
+        ModelSource::Checkpoint(directory) => {
+            let chat = Chat::load(directory).asked()?;
+            Arc::new(move |text: &str| {
+                let tokens = chat.tokenizer().encode(text);
+                tokens.map_or(text.len(), |tokens| tokens.len())
+            })
+        }
+        ModelSource::Random(_) => Arc::new(|text: &str| text.split_whitespace().count()),
+    })
+}
+
+/// A format by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FormatName(Format);
+
+impl fmt::Display for FormatName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for FormatName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for FormatName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        // In serde's words, which the reader of recipes adds the nearest name to.
+        let known = Format::ALL.map(|format| format!("`{}`", format.name()));
+        let unknown = || {
+            let known = known.join(", ");
+            D::Error::custom(format!("unknown variant `{name}`, expected one of {known}"))
+        };
+        Format::from_str(&name).map(Self).map_err(|_| unknown())
+    }
+}

@@ -1,0 +1,277 @@
+//! Runs of the recall study: the same bytes whatever the threads, through kills and interrupts, on machines
+//! that run no programs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::LazyLock,
+};
+
+use record::Seed;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    etude::{
+        assert_success, committed, etude, last_step, package, resume, resume_to_end, stderr,
+        wait_while_running,
+    },
+    processes::signal,
+    runs::{RL, assert_same_metrics, contents, files, of_this_process, played, weights},
+};
+
+/// What the smoke recipe leaves behind.
+const CHECKPOINTS: [&str; 4] = ["reader-sft", "writer-sft", "reader-rl", "writer-rl"];
+
+/// The smoke recipe's run that nobody disturbed.
+static UNDISTURBED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let directory = of_this_process("recall");
+    let run = directory.join("run");
+    // Neither Python nor namespaces are asked for: nothing is found on this path.
+    let output = train(&directory, &smoke(), &run, &[])
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    assert_success(&output);
+    run
+});
+
+pub(crate) fn smoke() -> PathBuf {
+    package("../../recipes/recall/smoke.toml")
+}
+
+fn case(name: &str) -> PathBuf {
+    package("tests/cases/recall").join(name)
+}
+
+fn train(scratch: &Path, recipe: &Path, run: &Path, sets: &[&str]) -> Command {
+    let mut command = etude(scratch, ["train".as_ref(), recipe.as_os_str()]);
+    command.args(["--run".as_ref(), run.as_os_str()]);
+    for set in sets {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+fn assert_same(run: &Path, expected: &Path, checkpoints: &[&str]) {
+    assert_same_metrics(run, expected);
+    for checkpoint in checkpoints {
+        let same = weights(run, checkpoint) == weights(expected, checkpoint);
+        assert!(same, "the weights of {checkpoint} differ");
+    }
+    assert!(played(run) == played(expected), "the episodes differ");
+    let evaluations = |run: &Path| -> Vec<_> {
+        let replay = committed(run);
+        let all = replay.evaluations();
+        all.map(|one| (one.name.clone(), one.metrics.clone()))
+            .collect()
+    };
+    assert_eq!(evaluations(run), evaluations(expected));
+}
+
+#[test]
+fn the_smoke_recipe_learns_in_both_policies_and_compares_all_memories() {
+    let run: &Path = &UNDISTURBED;
+    let replay = committed(run);
+    assert!(replay.finished());
+    for policy in ["reader", "writer"] {
+        let norm = format!("{policy}/actor/grad_norm");
+        let learnt = replay.steps(RL).filter(|step| step.metrics[&norm] > 0.0);
+        assert!(learnt.count() >= 2, "{policy} learnt nothing");
+        let [before, after] = ["sft", "rl"].map(|end| weights(run, &format!("{policy}-{end}")));
+        assert!(before != after, "{policy} is what it was");
+    }
+    let names: Vec<String> = replay.evaluations().map(|one| one.name.clone()).collect();
+    for end in ["sft", "rl"] {
+        for memory in [
+            "no_memory",
+            "full_context",
+            "last_k",
+            "raw_chunks",
+            "rule_memory",
+        ] {
+            assert!(names.contains(&format!("{end}/{memory}")), "{names:?}");
+        }
+        assert!(names.contains(&end.to_owned()), "{names:?}");
+    }
+}
+
+#[test]
+fn threads_and_concurrency_change_nothing_and_the_seed_does() {
+    let directory = TempDir::new().unwrap();
+    let sets: [(&str, &[&str]); 2] = [
+        ("one-by-one", &["threads=1", "rollout.concurrency=1"]),
+        (
+            "everything-twice",
+            &["threads=4", "training.gradient_checkpointing=true"],
+        ),
+    ];
+    for (name, sets) in sets {
+        let run = directory.path().join(name);
+        let output = train(directory.path(), &smoke(), &run, sets).output();
+        assert_success(&output.unwrap());
+        assert_same(&run, &UNDISTURBED, &CHECKPOINTS);
+    }
+    let run = directory.path().join("reseeded");
+    let output = train(directory.path(), &smoke(), &run, &["seed=1"]).output();
+    assert_success(&output.unwrap());
+    assert!(weights(&run, "reader-sft") != weights(&UNDISTURBED, "reader-sft"));
+}
+
+#[test]
+fn kills_and_interrupts_change_nothing() {
+    const KILLS: u64 = 8;
+    let directory = TempDir::new().unwrap();
+    let scratch = directory.path().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let run = directory.path().join("run");
+
+    let mut child = train(&scratch, &smoke(), &run, &[]).spawn().unwrap();
+    let begun = wait_while_running(&mut child, || last_step(&run, "sft/reader/1") >= 50);
+    assert!(begun, "{:?}", child.wait_with_output());
+    signal("INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("etude train --resume"));
+
+    let mut killed = 0;
+    for kill in 0..KILLS {
+        let luck = Seed(11).stream("kill", kill);
+        let entries = committed(&run).entries.len();
+        let more = 1 + (luck.0 % 30) as usize;
+        let mut child = resume(&scratch, &run);
+        let alive = wait_while_running(&mut child, || {
+            committed(&run).entries.len() > entries + more
+        });
+        if !alive {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+    }
+    assert!(
+        killed >= KILLS / 2,
+        "only {killed} kills came before the end"
+    );
+    assert_success(&resume_to_end(&scratch, &run));
+    assert!(committed(&run).finished());
+    assert_same(&run, &UNDISTURBED, &CHECKPOINTS);
+    assert_eq!(
+        files(&run),
+        files(&UNDISTURBED),
+        "a file too many or too few"
+    );
+    assert_eq!(
+        files(&scratch),
+        Vec::<PathBuf>::new(),
+        "temporary files are left"
+    );
+}
+
+#[test]
+fn policies_share_weights_under_adapters_of_their_own() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path().join("run");
+    let output = train(directory.path(), &case("shared.toml"), &run, &[]).output();
+    assert_success(&output.unwrap());
+    let adapter = |checkpoint: &str| {
+        let folder = run.join("checkpoints").join(checkpoint);
+        fs::read(folder.join("adapter_model.safetensors")).unwrap()
+    };
+    for policy in ["reader", "writer"] {
+        let replay = committed(&run);
+        let norm = format!("{policy}/actor/grad_norm");
+        assert!(
+            replay
+                .steps(RL)
+                .all(|step| step.metrics.contains_key(&norm))
+        );
+    }
+    assert!(adapter("writer-rl") != adapter("writer-sft"));
+    assert!(adapter("writer-rl") != adapter("reader-rl"));
+    // The weights below the writer's adapters are those that the reader learnt, and nobody changed them.
+    let base = weights(&run, "writer-base");
+    assert!(base == weights(&run, "reader-sft"));
+
+    // Killed in reinforcement, both go on from a checkpoint with a folder for each.
+    let again = directory.path().join("again");
+    let mut child = train(directory.path(), &case("shared.toml"), &again, &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = wait_while_running(&mut child, || last_step(&again, RL) >= 1);
+    assert!(begun);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_success(&resume_to_end(directory.path(), &again));
+    assert_same_metrics(&again, &run);
+}
+
+#[test]
+fn four_roles_play_and_some_are_trained() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path().join("run");
+    let output = train(directory.path(), &case("four-roles.toml"), &run, &[]).output();
+    assert_success(&output.unwrap());
+    let mut roles: Vec<String> = played(&run)
+        .into_iter()
+        .flat_map(|(_, calls, _)| calls)
+        .map(|call| call.role)
+        .collect();
+    roles.sort();
+    roles.dedup();
+    assert!(roles.contains(&"answer".to_owned()), "{roles:?}");
+    assert!(roles.contains(&"fact_split".to_owned()), "{roles:?}");
+}
+
+#[test]
+fn evaluations_are_those_of_the_run_and_leave_it_as_it_is() {
+    let directory = TempDir::new().unwrap();
+    let run: &Path = &UNDISTURBED;
+    let before = contents(run);
+    let output = eval(directory.path(), run, &[]);
+    assert!(contents(run) == before, "the run was changed");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let replay = committed(run);
+    let found = found["evaluations"].as_array().unwrap();
+    assert_eq!(found.len(), replay.evaluations().count());
+    for one in found {
+        let name = one["name"].as_str().unwrap();
+        let then = replay.evaluation(name).unwrap();
+        let metrics = serde_json::to_value(&then.metrics).unwrap();
+        assert_eq!(one["metrics"], metrics, "{name}");
+    }
+}
+
+#[test]
+fn plans_say_what_will_run_and_nothing_of_sandboxes() {
+    let directory = TempDir::new().unwrap();
+    let output = etude(directory.path(), ["plan".as_ref(), smoke().as_os_str()])
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    assert_success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in [
+        "reader",
+        "writer",
+        "sft/reader/1",
+        "sft/writer/1",
+        "rl",
+        "eval",
+    ] {
+        assert!(text.contains(word), "{word} is missing in {text}");
+    }
+    assert!(!text.contains("sandbox"), "{text}");
+    assert!(contents(directory.path()).is_empty());
+}
+
+fn eval(scratch: &Path, run: &Path, more: &[&str]) -> Output {
+    let arguments = ["eval".as_ref(), run.as_os_str(), "--json".as_ref()];
+    let output = etude(scratch, arguments).args(more).output().unwrap();
+    assert_success(&output);
+    output
+}

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use dataset::{Row, RowError};
 
 use super::{
-    desk::Desk, hotpotqa, locomo, long_mem_eval, mem_alpha, memory_agent_bench, own, qa, squad,
-    verl,
+    desk::Desk, hotpotqa, locomo, long_mem_eval, mem_alpha, memory_agent_bench, memory_bench, own,
+    qa, reward, squad, verl,
 };
 use crate::dialogue::Dialogue;
 
@@ -26,10 +26,16 @@ pub enum Format {
     HotpotQa,
     /// 1.1 and 2.0, nested as published or one question a row.
     Squad,
+    /// Of THUIR.
+    MemoryBench,
+    /// MemAgent's RULER-HotpotQA.
+    RulerHotpotQa,
+    /// Several objectives in one question.
+    Mem1,
 }
 
 impl Format {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Dialogue,
         Self::Verl,
         Self::Qa,
@@ -39,6 +45,9 @@ impl Format {
         Self::MemoryAgentBench,
         Self::HotpotQa,
         Self::Squad,
+        Self::MemoryBench,
+        Self::RulerHotpotQa,
+        Self::Mem1,
     ];
 
     pub fn name(self) -> &'static str {
@@ -52,6 +61,9 @@ impl Format {
             Self::MemoryAgentBench => "memoryagentbench",
             Self::HotpotQa => "hotpotqa",
             Self::Squad => "squad",
+            Self::MemoryBench => "memorybench",
+            Self::RulerHotpotQa => "rulerhqa",
+            Self::Mem1 => "mem1",
         }
     }
 
@@ -67,6 +79,9 @@ impl Format {
             Self::MemoryAgentBench => memory_agent_bench::read(row, desk),
             Self::HotpotQa => hotpotqa::read(row, desk),
             Self::Squad => squad::read(row, desk),
+            Self::MemoryBench => memory_bench::read(row, desk),
+            Self::RulerHotpotQa => reward::read_ruler(row, desk),
+            Self::Mem1 => reward::read_mem1(row, desk),
         }
     }
 

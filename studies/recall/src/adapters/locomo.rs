@@ -228,10 +228,10 @@ fn category(number: &str) -> Option<&'static str> {
     }
 }
 
-/// The ids of a text, which may hold several, and some with zeros in front: `D8:6; D30:05`.
+/// The ids of a text, which may hold several, some with zeros in front, or be a list as Python prints it:
+/// `D8:6; D30:05`, `['D2:3']`.
 fn dialogue_ids(text: &str) -> impl Iterator<Item = String> {
-    text.split([';', ',', ' '])
-        .map(str::trim)
+    text.split(|character: char| !character.is_alphanumeric() && character != ':')
         .filter(|id| !id.is_empty())
         .map(|id| match id.split_once(':') {
             Some((session, turn)) => {

@@ -289,7 +289,7 @@ QUESTIONS = [
     {"question": "Which year?", "answer": 2023, "evidence": ["D1:1; D2:05", "D9:9"], "category": 2},
     {"question": "Would Ann move?", "answer": "CANARY likely; no roots", "evidence": [], "category": 3},
     {"question": "What does Ann have?", "answer": "CANARY a new job", "evidence": ["D1:1"], "category": 4},
-    {"question": "What did Ann paint?", "adversarial_answer": "CANARY a lake", "evidence": ["D2:1"], "category": 5},
+    {"question": "What did Ann paint?", "adversarial_answer": "CANARY a lake", "evidence": "['D2:1']", "category": "5"},
     {"question": "Why?", "answer": "CANARY no", "adversarial_answer": "CANARY so", "evidence": ["D2:1"], "category": 5},
 ]
 
@@ -498,6 +498,102 @@ def squad():
     )
 
 
+# MemoryBench
+
+
+def memorybench_row(**changes):
+    row = {
+        "test_idx": 7,
+        "input_prompt": "Name the river.",
+        "dataset_name": "NFCats",
+        "lang": "en",
+        "info": json.dumps({"golden_answer": "CANARY the Elbe", "category": 2}),
+        "dialog": [
+            {"role": "user", "content": "Name a river."},
+            {"role": "assistant", "content": "Rhine."},
+            {"role": "user", "content": "I meant the one of Dresden."},
+        ],
+        "implicit_feedback": [{"round": 1, "satisfaction_score": 2, "implicit_actions": [], "terminated": False}],
+    }
+    return changed(row, **changes)
+
+
+def memorybench():
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And the sea?"}]
+    rows = [
+        memorybench_row(),
+        memorybench_row(test_idx=8, input_prompt="", input_chat_messages=messages, dialog=[]),
+    ]
+    case("091_memorybench", rows, format="memorybench")
+    case(
+        "092_memorybench_malformed",
+        [
+            memorybench_row(info="{}"),
+            memorybench_row(info="text"),
+            memorybench_row(input_prompt=None),
+            memorybench_row(dialog__1__content=" "),
+            memorybench_row(dataset_name=None),
+            memorybench_row(),
+            memorybench_row(),
+        ],
+        format="memorybench",
+    )
+
+
+# Rows with their gold in `reward_model`
+
+
+def ruler_row(**changes):
+    row = {
+        "data_source": "hotpotqa",
+        "prompt": [{"role": "user", "content": "Which city?"}],
+        "context": "Document 1:\nOne two three.\n\nDocument 2:\nFour five six.",
+        "reward_model": {"style": "rule", "ground_truth": ["CANARY Oslo", "CANARY oslo"]},
+        "extra_info": {"index": 3, "num_docs": 2},
+    }
+    return changed(row, **changes)
+
+
+def mem1_row(**changes):
+    row = {
+        "data_source": "multi",
+        "question": "Who wrote it?; When?",
+        "prompt": [{"role": "user", "content": "Answer all: Who wrote it?; When?"}],
+        "reward_model": {"style": "rule", "ground_truth": {"target": [["CANARY Ann", "CANARY A."], ["CANARY 1999"]]}},
+        "extra_info": {"index": 4, "split": "train"},
+    }
+    return changed(row, **changes)
+
+
+def reward():
+    case("101_rulerhqa", [ruler_row()], "rows.parquet", format="rulerhqa", chunk_tokens=5)
+    case(
+        "102_rulerhqa_malformed",
+        [
+            ruler_row(context=" "),
+            ruler_row(prompt=[]),
+            ruler_row(reward_model=None),
+            ruler_row(reward_model__ground_truth=[]),
+            ruler_row(reward_model__ground_truth={"target": [["a"]]}),
+            ruler_row(),
+            ruler_row(),
+        ],
+        format="rulerhqa",
+    )
+    beside = changed(mem1_row(), reward_model=None, extra_info__index=5, target=[["CANARY Bob"], [2001]], question=None)
+    case("111_mem1", [mem1_row(), beside], format="mem1")
+    case(
+        "112_mem1_malformed",
+        [
+            mem1_row(reward_model__ground_truth__target=[["a"], []]),
+            mem1_row(reward_model__ground_truth__target=[]),
+            mem1_row(question=None, prompt=None),
+            mem1_row(reward_model__ground_truth={"other": 1}),
+        ],
+        format="mem1",
+    )
+
+
 # Our own
 
 
@@ -539,5 +635,5 @@ def dialogue():
 
 
 if __name__ == "__main__":
-    for make in [verl, qa, memalpha, longmemeval, locomo, bench, hotpotqa, squad, dialogue]:
+    for make in [verl, qa, memalpha, longmemeval, locomo, bench, hotpotqa, squad, dialogue, memorybench, reward]:
         make()

@@ -21,6 +21,7 @@ mod kl;
 mod kl_controller;
 mod loss;
 mod loss_mode;
+pub mod pack;
 mod policy_loss;
 mod rewards;
 pub mod rollout_correction;

@@ -1,15 +1,18 @@
 //! `etude graph`: the code graph of a repository, for people and for other programs.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     time::Instant,
 };
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use code::graph::{Contents, EdgeKind, Graph, Index, ListedGraph, NodeKind, NodeRef, Query};
+use code::graph::{
+    EdgeKind, Graph, Index, Language, ListedGraph, NodeKind, NodeRef, Query, files::GraphCache,
+};
 use ignore::WalkBuilder;
 use serde_json::{Value, json};
 
@@ -34,16 +37,20 @@ enum GraphCommand {
         /// Write the graph here
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// What is written: lines of nodes and edges, one JSON object, CodeFuse's JSON with sources, or DOT
+        /// What is written: lines of nodes and edges, one JSON object, CodeFuse's JSON with sources, DOT, or
+        /// the compact binary form, which the other commands read as fast as files load
         #[arg(long, value_enum, default_value = "jsonl")]
         format: Format,
+        /// Keep built graphs in this folder, by repository and commit, and look into changed files only
+        #[arg(long, value_name = "FOLDER")]
+        cache: Option<PathBuf>,
         /// Print one JSON object on stdout
         #[arg(long)]
         json: bool,
     },
     /// Find classes, functions, attributes and files by words
     Query {
-        /// A folder
+        /// A folder, or a graph in the binary form
         path: PathBuf,
         /// Words, and any of symbol:NAME path:PART +MUST -NOT "a phrase"
         #[arg(required = true, allow_hyphen_values = true)]
@@ -57,7 +64,7 @@ enum GraphCommand {
     },
     /// Show a node with what it contains, uses and is used by; the whole repository without one
     Show {
-        /// A folder
+        /// A folder, or a graph in the binary form
         path: PathBuf,
         /// The id of a node, such as func:package/module.py:Class.method:12, where the line may be left
         /// out; or a file's path
@@ -80,6 +87,7 @@ enum Format {
     Json,
     Codefuse,
     Dot,
+    Binary,
 }
 
 /// Folders that hold no sources of the repository's own.
@@ -100,8 +108,12 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
             path,
             out,
             format,
+            cache,
             json,
-        } => build(path, out.as_deref(), *format, *json, screen),
+        } => {
+            let out = out.as_deref().map(|out| (out, *format));
+            build(path, out, cache.as_deref(), *json, screen)
+        }
         GraphCommand::Query {
             path,
             query,
@@ -118,12 +130,12 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
     }
 }
 
-/// The sources of a repository: what git would look at, without what tools have put there.
-fn read(root: &Path) -> Outcome<Contents> {
+/// The paths of a repository's sources: what git would look at, without what tools have put there.
+fn paths(root: &Path) -> Outcome<Vec<String>> {
     if !root.is_dir() {
         return Err(Failure::Asked(anyhow!("{} is no folder", root.display())));
     }
-    let mut contents = Contents::new();
+    let mut paths = Vec::new();
     let walk = WalkBuilder::new(root)
         .hidden(true)
         .filter_entry(|entry| {
@@ -134,50 +146,103 @@ fn read(root: &Path) -> Outcome<Contents> {
         .build();
     for entry in walk {
         let entry = entry.asked()?;
-        let is_source = entry.file_type().is_some_and(|kind| kind.is_file())
-            && entry
-                .path()
-                .extension()
-                .is_some_and(|it| it == "py" || it == "pyi");
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
             continue;
         };
-        if is_source {
-            let content = fs::read(entry.path())
-                .with_context(|| format!("{}", entry.path().display()))
-                .failed()?;
-            contents.insert(name.to_owned(), content);
+        if is_file && Language::of(name) != Language::Other {
+            paths.push(name.to_owned());
         }
     }
-    if contents.is_empty() {
+    if paths.is_empty() {
         return Err(Failure::Asked(anyhow!(
-            "{} holds no Python files that git would look at",
+            "{} holds no sources in a known language that git would look at",
             root.display()
         )));
     }
-    Ok(contents)
+    Ok(paths)
+}
+
+fn read(root: &Path, path: &str) -> io::Result<Vec<u8>> {
+    let path = root.join(path);
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    fs::read(&path).map_err(named)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The graph of a folder as lines of nodes and edges.
 pub(crate) fn jsonl(root: &Path) -> Outcome<String> {
-    Ok(ListedGraph::of(&graph_of(&read(root)?)).to_jsonl())
+    Ok(ListedGraph::of(&graph_of(root)?).to_jsonl())
 }
 
-fn graph_of(contents: &Contents) -> Graph {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Graph::build(contents, threads)
+/// The graph of a folder, or the one that a file holds.
+fn graph_of(path: &Path) -> Outcome<Graph> {
+    if path.is_file() {
+        let bytes = fs::read(path)
+            .with_context(|| format!("{}", path.display()))
+            .asked()?;
+        return Graph::from_bytes(&bytes, threads())
+            .with_context(|| format!("{}", path.display()))
+            .asked();
+    }
+    Graph::read(paths(path)?, threads(), |name| read(path, name)).failed()
+}
+
+/// The graph of a folder, as the cache has it where that is up to date; whether it had one.
+fn cached(root: &Path, cache: &Path) -> Outcome<(Graph, bool)> {
+    let repository = root
+        .canonicalize()
+        .with_context(|| format!("{}", root.display()))
+        .asked()?;
+    let repository = repository.to_string_lossy();
+    let commit = commit(root).unwrap_or_default();
+    let cache = GraphCache::new(cache);
+    let found = cache.graph((&repository, &commit), paths(root)?, threads(), |name| {
+        read(root, name)
+    });
+    found.failed()
+}
+
+/// The commit that is checked out in `root`, if it is a repository of git's.
+fn commit(root: &Path) -> Option<String> {
+    let mut git = root.join(".git");
+    if git.is_file() {
+        // A worktree names its own folder.
+        let text = fs::read_to_string(&git).ok()?;
+        git = root.join(text.strip_prefix("gitdir:")?.trim());
+    }
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let Some(name) = head.trim().strip_prefix("ref: ") else {
+        return Some(head.trim().to_owned());
+    };
+    let common = fs::read_to_string(git.join("commondir"));
+    let common = common.map_or(git.clone(), |common| git.join(common.trim()));
+    if let Ok(commit) = fs::read_to_string(common.join(name)) {
+        return Some(commit.trim().to_owned());
+    }
+    let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
+    let line = packed
+        .lines()
+        .find_map(|line| line.strip_suffix(name)?.split_whitespace().next());
+    line.map(str::to_owned)
 }
 
 fn build(
     path: &Path,
-    out: Option<&Path>,
-    format: Format,
+    out: Option<(&Path, Format)>,
+    cache: Option<&Path>,
     json: bool,
     screen: Screen,
 ) -> Outcome<()> {
     let started = Instant::now();
-    let contents = read(path)?;
-    let graph = graph_of(&contents);
+    let (graph, from_cache) = match cache {
+        Some(cache) => cached(path, cache)?,
+        None => (graph_of(path)?, false),
+    };
     let seconds = started.elapsed().as_secs_f64();
     let count = |kind: NodeKind| {
         graph
@@ -205,10 +270,15 @@ fn build(
     for (path, fault) in &faults {
         screen.say(format!("{path}: {fault}"));
     }
-    if let Some(out) = out {
-        fs::write(out, written(&graph, &contents, format))
+    if let Some((out, format)) = out {
+        fs::write(out, written(&graph, path, format)?)
             .with_context(|| format!("{}", out.display()))
             .failed()?;
+    }
+    let files = graph.files().count();
+    let mut languages: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, facts) in graph.files() {
+        *languages.entry(facts.language.name()).or_default() += 1;
     }
     if json {
         let listed = |counts: &[(&str, usize)]| -> Value {
@@ -219,35 +289,57 @@ fn build(
                 .into()
         };
         return print_json(&json!({
-            "path": path, "files": contents.len(), "nodes": listed(&nodes), "edges": listed(&edges),
-            "faults": faults, "out": out, "seconds": seconds,
+            "path": path, "files": files, "languages": languages, "nodes": listed(&nodes),
+            "edges": listed(&edges), "faults": faults, "out": out.map(|(out, _)| out),
+            "from_cache": from_cache, "seconds": seconds,
         }));
     }
     let mut text = String::new();
     for (name, count) in nodes.iter().chain(&edges) {
         let _ = writeln!(text, "{name:<12} {count:>8}");
     }
-    let _ = writeln!(text, "{} files in {seconds:.2} s", contents.len());
+    let languages: Vec<String> = languages
+        .iter()
+        .map(|(name, count)| format!("{count} of {name}"))
+        .collect();
+    let kept = if from_cache {
+        ", with what the cache had"
+    } else {
+        ""
+    };
+    let languages = languages.join(", ");
+    let _ = writeln!(text, "{files} files ({languages}) in {seconds:.2} s{kept}");
     print_text(&text)
 }
 
-fn written(graph: &Graph, contents: &Contents, format: Format) -> String {
-    let listed = ListedGraph::of(graph);
-    let source = |path: &str| std::str::from_utf8(contents.get(path)?).ok();
-    match format {
-        Format::Jsonl => listed.to_jsonl(),
-        Format::Json => listed.to_json().to_string() + "\n",
-        Format::Codefuse => listed.to_codefuse(source).to_string() + "\n",
-        Format::Dot => {
-            let edges = listed.edges.iter();
-            dot(edges
-                .map(|(source, target, kind)| (source.as_str(), target.as_str(), kind.as_str())))
+fn written(graph: &Graph, root: &Path, format: Format) -> Outcome<Vec<u8>> {
+    let listed = || ListedGraph::of(graph);
+    Ok(match format {
+        Format::Binary => graph.to_bytes(),
+        Format::Jsonl => listed().to_jsonl().into_bytes(),
+        Format::Json => (listed().to_json().to_string() + "\n").into_bytes(),
+        Format::Codefuse => {
+            let mut sources: BTreeMap<&str, String> = BTreeMap::new();
+            for (path, _) in graph.files() {
+                // What is no text has no nodes but its file.
+                let source = String::from_utf8(read(root, path).failed()?);
+                sources.insert(path, source.unwrap_or_default());
+            }
+            let codefuse = listed().to_codefuse(|path| sources.get(path).map(String::as_str));
+            (codefuse.to_string() + "\n").into_bytes()
         }
-    }
+        Format::Dot => {
+            let listed = listed();
+            let edges = listed.edges.iter();
+            let edges = edges
+                .map(|(source, target, kind)| (source.as_str(), target.as_str(), kind.as_str()));
+            dot(edges).into_bytes()
+        }
+    })
 }
 
 fn find(path: &Path, text: &str, limit: usize, json: bool) -> Outcome<()> {
-    let graph = graph_of(&read(path)?);
+    let graph = graph_of(path)?;
     let query = Query::parse(text);
     if query.is_empty() {
         return Err(Failure::Asked(anyhow!(
@@ -292,7 +384,7 @@ fn described(graph: &Graph, node: NodeRef) -> String {
 }
 
 fn show(path: &Path, node: Option<&str>, depth: usize, json: bool, as_dot: bool) -> Outcome<()> {
-    let graph = graph_of(&read(path)?);
+    let graph = graph_of(path)?;
     let found = match node {
         None => NodeRef::Repository,
         Some(id) => {

@@ -40,11 +40,7 @@ impl Graph {
     ) -> Result<Self, E> {
         let files = in_parallel(&paths, threads, |path| {
             let path = path.as_ref();
-            let content = read(path)?;
-            Ok(SourceFile::new(
-                path.to_owned(),
-                facts_of(path, content.as_ref()),
-            ))
+            Ok(source_file(path, read(path)?.as_ref(), None))
         });
         let mut files = files.into_iter().collect::<Result<Vec<SourceFile>, E>>()?;
         files.sort_by(|one, two| one.path.cmp(&two.path));
@@ -52,25 +48,30 @@ impl Graph {
         Ok(Self::of_files(files, threads))
     }
 
-    /// The graph of files whose facts are known already.
-    pub fn of_facts(files: BTreeMap<String, Arc<FileFacts>>, threads: usize) -> Self {
-        let files: Vec<(String, Arc<FileFacts>)> = files.into_iter().collect();
-        let files = in_parallel(&files, threads, |(path, facts)| {
-            SourceFile::new(path.clone(), facts.clone())
-        });
-        Self::of_files(files, threads)
-    }
-
     /// Of files in the order of their paths.
     pub(super) fn of_files(files: Vec<SourceFile>, threads: usize) -> Self {
         let mut graph = Self::unlinked(files);
         let all: Vec<FileIndex> = (0..graph.files.len() as u32).collect();
         graph.links = graph.link(&all, threads);
-        graph.sources = vec![Vec::new(); graph.files.len()];
-        for file in all {
-            graph.note_sources(file);
-        }
+        graph.note_all_sources();
         graph
+    }
+
+    /// Of files in the order of their paths, and their links.
+    pub(super) fn of_linked(files: Vec<SourceFile>, links: Vec<Arc<Linked>>) -> Self {
+        let mut graph = Self {
+            links,
+            ..Self::unlinked(files)
+        };
+        graph.note_all_sources();
+        graph
+    }
+
+    fn note_all_sources(&mut self) {
+        self.sources = vec![Vec::new(); self.files.len()];
+        for file in 0..self.files.len() as u32 {
+            self.note_sources(file);
+        }
     }
 
     fn unlinked(files: Vec<SourceFile>) -> Self {
@@ -99,28 +100,79 @@ impl Graph {
     /// Gives the file at `path` other content, or takes it away. Only what may mean something else now
     /// is looked at again.
     pub fn update(&mut self, path: &str, content: Option<&[u8]>, threads: usize) {
-        let facts = content.map(|content| {
+        let known = self.file(path);
+        let file = content.map(|content| {
+            let known = known.map(|known| &self.files[known as usize]);
             // On a thread of its own, for its stack.
-            let read = in_parallel(&[(path, content)], 1, |(path, content)| {
-                facts_of(path, content)
-            });
-            read.into_iter().next().unwrap_or_default()
+            in_parallel(&[()], 1, |()| source_file(path, content, known))
         });
-        match (self.file(path), facts) {
+        match (known, file.and_then(|mut files| files.pop())) {
             (None, None) => {}
-            (Some(file), Some(facts)) => self.exchange(file, facts, threads),
-            (_, facts) => self.replace_files(path, facts, threads),
+            (Some(known), Some(file)) => self.exchange(known, file, threads),
+            (_, file) => self.replace_files(path, file, threads),
         }
     }
 
-    fn exchange(&mut self, file: FileIndex, facts: Arc<FileFacts>, threads: usize) {
-        let own = &self.files[file as usize];
-        if own.facts == facts {
-            return;
+    /// Makes this the graph of the files at `paths`, whose contents `read` tells. Files with the content
+    /// that they had are not looked into again. The paths of files that changed, came or went.
+    ///
+    /// # Errors
+    /// The first error of `read`, in the order of the paths; the graph is as it was then.
+    pub fn refresh<C: AsRef<[u8]>, E: Send>(
+        &mut self,
+        paths: Vec<impl AsRef<str> + Sync>,
+        threads: usize,
+        read: impl Fn(&str) -> Result<C, E> + Sync,
+    ) -> Result<Vec<String>, E> {
+        /// From so many changes on all is linked again.
+        const MANY: usize = 16;
+        let files = in_parallel(&paths, threads, |path| {
+            let path = path.as_ref();
+            let known = self.file(path).map(|known| &self.files[known as usize]);
+            Ok(source_file(path, read(path)?.as_ref(), known))
+        });
+        let mut files = files.into_iter().collect::<Result<Vec<SourceFile>, E>>()?;
+        files.sort_by(|one, two| one.path.cmp(&two.path));
+        files.dedup_by(|later, first| later.path == first.path);
+        let old: BTreeMap<&str, &SourceFile> = self
+            .files
+            .iter()
+            .map(|file| (file.path.as_str(), file))
+            .collect();
+        let new: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let is_new = |file: &&SourceFile| {
+            let known = old.get(file.path.as_str());
+            known.is_none_or(|known| known.digest != file.digest)
+        };
+        let changed: BTreeSet<String> = files
+            .iter()
+            .filter(is_new)
+            .map(|file| file.path.clone())
+            .chain(
+                old.keys()
+                    .filter(|path| !new.contains(**path))
+                    .map(|path| (*path).to_owned()),
+            )
+            .collect();
+        let same_paths = old.len() == new.len() && old.keys().all(|path| new.contains(path));
+        if same_paths && changed.len() < MANY {
+            for file in files {
+                if let (true, Some(known)) = (changed.contains(&file.path), self.file(&file.path)) {
+                    self.exchange(known, file, threads);
+                }
+            }
+        } else {
+            *self = Self::of_files(files, threads);
         }
-        let new = SourceFile::new(own.path.clone(), facts);
+        Ok(changed.into_iter().collect())
+    }
+
+    fn exchange(&mut self, file: FileIndex, new: SourceFile, threads: usize) {
         let old = std::mem::replace(&mut self.files[file as usize], new);
         let new = &self.files[file as usize];
+        if old.facts == new.facts {
+            return;
+        }
         let seen_alike = old.facts.looks_like(&new.facts);
         let mut changed: BTreeSet<u64> = BTreeSet::new();
         if !seen_alike {
@@ -155,13 +207,13 @@ impl Graph {
         }
     }
 
-    fn replace_files(&mut self, path: &str, facts: Option<Arc<FileFacts>>, threads: usize) {
+    fn replace_files(&mut self, path: &str, file: Option<SourceFile>, threads: usize) {
         let mut files = std::mem::take(&mut self.files);
         let place = files.binary_search_by(|file| file.path.as_str().cmp(path));
-        match (place, facts) {
+        match (place, file) {
             (Ok(at), None) => drop(files.remove(at)),
-            (Ok(at), Some(facts)) => files[at] = SourceFile::new(path.to_owned(), facts),
-            (Err(at), Some(facts)) => files.insert(at, SourceFile::new(path.to_owned(), facts)),
+            (Ok(at), Some(file)) => files[at] = file,
+            (Err(at), Some(file)) => files.insert(at, file),
             (Err(_), None) => {}
         }
         *self = Self::of_files(files, threads);
@@ -197,8 +249,17 @@ fn targets(linked: &Linked) -> impl Iterator<Item = FileIndex> {
     targets.filter(move |target| last.replace(*target) != Some(*target))
 }
 
+/// A file, with the facts of `known` if that has the same content. Needs the stack that parsing does.
+fn source_file(path: &str, content: &[u8], known: Option<&SourceFile>) -> SourceFile {
+    let digest = *blake3::hash(content).as_bytes();
+    match known.filter(|known| known.digest == digest) {
+        Some(known) => known.clone(),
+        None => SourceFile::new(path.to_owned(), digest, facts_of(path, content)),
+    }
+}
+
 /// The facts of one file, by the language that its name tells. Needs the stack that parsing does.
-pub(super) fn facts_of(path: &str, content: &[u8]) -> Arc<FileFacts> {
+fn facts_of(path: &str, content: &[u8]) -> Arc<FileFacts> {
     let language = Language::of(path);
     let bare = || FileFacts {
         language,

@@ -22,18 +22,28 @@ use super::{
 /// Chains lead to chains; cycles among them end here.
 const MAX_STEPS: u32 = 24;
 
+/// BLAKE3.
+pub(super) type Digest = [u8; blake3::OUT_LEN];
+
 /// A file with what it says.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
     pub(super) path: String,
+    /// Of its content.
+    pub(super) digest: Digest,
     pub(super) facts: Arc<FileFacts>,
     pub(super) names: Arc<Names>,
 }
 
 impl SourceFile {
-    pub(super) fn new(path: String, facts: Arc<FileFacts>) -> Self {
+    pub(super) fn new(path: String, digest: Digest, facts: Arc<FileFacts>) -> Self {
         let names = Arc::new(Names::new(&facts));
-        Self { path, facts, names }
+        Self {
+            path,
+            digest,
+            facts,
+            names,
+        }
     }
 }
 
@@ -630,7 +640,9 @@ impl<'a> Linker<'a> {
     /// The names that other languages' grammars tag: each means the only definition of that name in its
     /// own file, or else in the repository.
     fn symbols(&self, file: FileIndex) {
-        let SourceFile { path, facts, names } = self.file(file);
+        let SourceFile {
+            path, facts, names, ..
+        } = self.file(file);
         for import in &facts.imports {
             let module = facts.name(import.module);
             for target in self.modules.places.resolve(facts.language, path, module) {

@@ -5,11 +5,13 @@
 //! section 3; node and edge types as in CodeFuse's code graphs (section 10.1).
 
 mod anchor;
+mod binary;
 mod build;
 mod candidates;
 mod caps;
 mod codefuse;
 mod facts;
+pub mod files;
 mod imports;
 mod language;
 mod linear;
@@ -30,6 +32,7 @@ mod writer;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub use anchor::{Anchor, AnchorKind};
+pub use binary::BinaryError;
 pub use candidates::{Candidate, CandidateLimits};
 pub use caps::{MemoryCaps, MemorySize};
 pub use facts::{
@@ -372,8 +375,9 @@ impl Graph {
 
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
-        let same =
-            |(one, two): (&SourceFile, &SourceFile)| one.path == two.path && one.facts == two.facts;
+        let same = |(one, two): (&SourceFile, &SourceFile)| {
+            one.path == two.path && one.digest == two.digest && one.facts == two.facts
+        };
         self.files.len() == other.files.len()
             && self.files.iter().zip(&other.files).all(same)
             && self.links == other.links

@@ -3,11 +3,10 @@
 //! Spec of the repair study, section 3.5. A query is words and any of `symbol:NAME`, `path:PART`,
 //! `+MUST`, `-NOT` and `"a phrase"`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 
-use super::{Graph, NodeKind, NodeRef};
+use super::{FileIndex, Graph, NodeKind, NodeRef, candidates::folder};
 
 /// A query, parsed. Parts beyond their caps are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,10 +74,13 @@ impl Query {
         query
     }
 
-    /// The same words without what they must or must not be: what is asked when nothing was found.
+    /// The same without what must or must not be, and with the words of all its parts: what is asked when
+    /// nothing was found.
     pub fn relaxed(&self) -> Self {
         let loose = [&self.symbols, &self.paths, &self.must, &self.phrases];
         let mut query = Self {
+            symbols: self.symbols.clone(),
+            paths: self.paths.clone(),
             words: self.words.clone(),
             ..Self::default()
         };
@@ -145,6 +147,8 @@ pub fn words(text: &str) -> Vec<String> {
 #[derive(Debug, Default)]
 pub struct Index {
     entries: Vec<Entry>,
+    /// Lowercase, by file.
+    paths: Vec<String>,
     /// Entries by each word of name, path, signature and documentation.
     postings: FxHashMap<String, Vec<u32>>,
     by_name: FxHashMap<String, Vec<u32>>,
@@ -154,9 +158,9 @@ pub struct Index {
 struct Entry {
     node: NodeRef,
     kind: NodeKind,
+    file: FileIndex,
     /// Lowercase.
     name: String,
-    path: String,
     text: String,
 }
 
@@ -167,118 +171,163 @@ enum Strictness {
     Relaxed,
 }
 
+/// Scores of entries, and which parts of the query gave them.
+struct Scores {
+    by_entry: Vec<(f64, u64)>,
+    touched: Vec<u32>,
+    /// Fewer than the bits of a mark: the caps of a query see to that.
+    reasons: Vec<String>,
+}
+
+impl Scores {
+    fn reason(&mut self, reason: String) -> u64 {
+        self.reasons.push(reason);
+        1 << (self.reasons.len() - 1).min(63)
+    }
+
+    fn add(&mut self, place: u32, score: f64, reason: u64) {
+        let entry = &mut self.by_entry[place as usize];
+        if entry.1 == 0 {
+            self.touched.push(place);
+        }
+        entry.0 += score;
+        entry.1 |= reason;
+    }
+}
+
+/// An entry with its score.
+#[derive(Clone, Copy)]
+struct Found {
+    place: u32,
+    score: f64,
+    reasons: u64,
+}
+
 impl Index {
     pub fn new(graph: &Graph) -> Self {
-        let mut index = Self::default();
+        let mut index = Self {
+            paths: graph.files().map(|(path, _)| path.to_lowercase()).collect(),
+            ..Self::default()
+        };
+        let mut of_path: (FileIndex, Vec<String>) = (u32::MAX, Vec::new());
         for node in graph.nodes() {
-            let kind = graph.kind(node);
-            if matches!(kind, NodeKind::Repository | NodeKind::Package) {
+            let (NodeRef::File(file) | NodeRef::Definition(file, _)) = node else {
                 continue;
-            }
+            };
             let described = graph.node(node);
-            let text =
-                format!("{} {}", described.signature, described.documentation).to_lowercase();
+            if of_path.0 != file {
+                of_path = (file, words(&described.path));
+            }
+            let text = format!("{} {}", described.signature, described.documentation);
             let place = index.entries.len() as u32;
-            let said = format!(
-                "{} {} {} {}",
-                described.name, described.path, described.signature, described.documentation
-            );
-            for word in words(&said) {
-                index.postings.entry(word).or_default().push(place);
+            let own = words(&format!("{} {text}", described.name));
+            for word in own.iter().chain(&of_path.1) {
+                match index.postings.get_mut(word) {
+                    // A word of both the path and the text.
+                    Some(places) if places.last() == Some(&place) => {}
+                    Some(places) => places.push(place),
+                    None => drop(index.postings.insert(word.clone(), vec![place])),
+                }
             }
             let name = described.name.to_lowercase();
             index.by_name.entry(name.clone()).or_default().push(place);
             index.entries.push(Entry {
                 node,
-                kind,
+                kind: described.kind,
+                file,
                 name,
-                path: described.path.to_lowercase(),
-                text,
+                text: text.to_lowercase(),
             });
         }
         index
     }
 
-    /// The best `limit` nodes, best first, with as many files among them as there are. When nothing
+    /// The best `limit` nodes: each folder has its turn, three nodes at a time, best first. When nothing
     /// is found the query is relaxed once; second, whether it was.
     pub fn search(&self, query: &Query, limit: usize) -> (Vec<Hit>, bool) {
-        let strict = self.hits(query, Strictness::Strict);
-        let (mut hits, relaxed) = match strict.is_empty() {
-            false => (strict, false),
-            true => (self.hits(&query.relaxed(), Strictness::Relaxed), true),
-        };
-        hits.sort_by(|one, other| {
-            let by_score = other.score.total_cmp(&one.score);
-            by_score.then_with(|| one.node.cmp(&other.node))
-        });
-        (self.by_folders(hits, limit), relaxed)
+        let (strict, reasons) = self.found(query, Strictness::Strict);
+        if !strict.is_empty() {
+            return (self.hits(strict, &reasons, limit), false);
+        }
+        let (relaxed, reasons) = self.found(&query.relaxed(), Strictness::Relaxed);
+        (self.hits(relaxed, &reasons, limit), true)
     }
 
-    fn hits(&self, query: &Query, strictness: Strictness) -> Vec<Hit> {
+    fn found(&self, query: &Query, strictness: Strictness) -> (Vec<Found>, Vec<String>) {
         let (exact, partial, path_score) = match strictness {
             Strictness::Strict => (8.0, 4.0, 7.0),
             Strictness::Relaxed => (6.0, 2.5, 4.0),
         };
-        let mut found: FxHashMap<u32, (f64, Vec<String>)> = FxHashMap::default();
-        let mut add = |place: u32, score: f64, reason: String| {
-            let entry = found.entry(place).or_default();
-            entry.0 += score;
-            entry.1.push(reason);
+        let mut scores = Scores {
+            by_entry: vec![(0.0, 0); self.entries.len()],
+            touched: Vec::new(),
+            reasons: Vec::new(),
         };
         for symbol in &query.symbols {
             let name = symbol.rsplit(['.', ':']).next().unwrap_or(symbol);
-            for place in self.by_name.get(name).into_iter().flatten() {
-                add(*place, exact, format!("symbol:{symbol}"));
-            }
+            let reason = scores.reason(format!("symbol:{symbol}"));
+            let finder = Finder::new(name);
             for (known, places) in &self.by_name {
-                if known.contains(name) && known != name {
-                    for place in places {
-                        add(*place, partial, format!("symbol:{symbol}"));
-                    }
+                let score = match finder.find(known.as_bytes()) {
+                    None => continue,
+                    Some(0) if known.len() == name.len() => exact,
+                    Some(_) => partial,
+                };
+                for place in places {
+                    scores.add(*place, score, reason);
                 }
             }
         }
         for path in &query.paths {
+            let reason = scores.reason(format!("path:{path}"));
+            let has_it = self.paths.iter().map(|known| known.contains(path.as_str()));
+            let has_it: Vec<bool> = has_it.collect();
             for (place, entry) in (0u32..).zip(&self.entries) {
-                if entry.path.contains(path.as_str()) {
-                    add(place, path_score, format!("path:{path}"));
+                if has_it[entry.file as usize] {
+                    scores.add(place, path_score, reason);
                 }
             }
         }
         for phrase in &query.phrases {
+            let reason = scores.reason(format!("phrase:{phrase}"));
+            let finder = Finder::new(phrase);
+            let has_it = |text: &str| finder.find(text.as_bytes()).is_some();
             for (place, entry) in (0u32..).zip(&self.entries) {
-                if entry.text.contains(phrase.as_str()) || entry.name.contains(phrase.as_str()) {
-                    add(place, 4.0, format!("phrase:{phrase}"));
+                if has_it(&entry.text) || has_it(&entry.name) {
+                    scores.add(place, 4.0, reason);
                 }
             }
         }
         for must in &query.must {
+            let reason = scores.reason(format!("must:{must}"));
             for place in self.postings.get(must.as_str()).into_iter().flatten() {
-                add(*place, 1.0, format!("must:{must}"));
+                scores.add(*place, 0.0, reason);
             }
         }
-        self.score_words(query, &mut add);
+        self.score_words(query, &mut scores);
         let keeps = |entry: &Entry| {
-            let has = |part: &String| {
-                entry.name.contains(part.as_str())
-                    || entry.path.contains(part.as_str())
-                    || entry.text.contains(part.as_str())
-            };
+            let has = |part: &String| self.is_called(entry, part) || entry.text.contains(part);
             query.must.iter().all(has) && !query.not.iter().any(has)
         };
-        let hits = found.into_iter().filter_map(|(place, (score, reasons))| {
-            let entry = &self.entries[place as usize];
-            keeps(entry).then(|| Hit {
-                node: entry.node,
+        let found = scores.touched.iter().filter_map(|place| {
+            let entry = &self.entries[*place as usize];
+            let (score, reasons) = scores.by_entry[*place as usize];
+            keeps(entry).then(|| Found {
+                place: *place,
                 score: score + kind_bonus(entry.kind),
                 reasons,
             })
         });
-        hits.collect()
+        (found.collect(), scores.reasons)
+    }
+
+    /// Whether a word is in its name or its path.
+    fn is_called(&self, entry: &Entry, word: &str) -> bool {
+        entry.name.contains(word) || self.paths[entry.file as usize].contains(word)
     }
 
     /// Words weigh by how rare they are. A query of words alone needs one that tells something.
-    fn score_words(&self, query: &Query, add: &mut impl FnMut(u32, f64, String)) {
+    fn score_words(&self, query: &Query, scores: &mut Scores) {
         let nodes = self.entries.len() as f64;
         let frequency = |word: &String| self.postings.get(word.as_str()).map_or(0, Vec::len);
         let others = [&query.symbols, &query.paths, &query.must, &query.phrases];
@@ -297,56 +346,70 @@ impl Index {
             if frequency >= nodes * 0.1 {
                 weight *= 0.3;
             }
+            let reason = scores.reason(format!("word:{word}"));
             for place in places {
                 let entry = &self.entries[*place as usize];
-                let in_name =
-                    entry.name.contains(word.as_str()) || entry.path.contains(word.as_str());
                 // One weak word means what is called so, not what mentions it.
-                if words_alone && !any_strong && !in_name {
+                if words_alone && !any_strong && !self.is_called(entry, word) {
                     continue;
                 }
-                let nearness = if entry.name == *word {
-                    1.5
-                } else if in_name {
-                    1.0
-                } else {
-                    0.6
-                };
-                add(*place, weight * nearness, format!("word:{word}"));
+                scores.add(*place, weight, reason);
             }
         }
     }
 
-    /// Takes from each folder in turn, the best first.
-    fn by_folders(&self, hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
-        let paths: BTreeMap<NodeRef, &str> = match hits.len() {
-            0 => return hits,
-            _ => {
-                let wanted: BTreeSet<NodeRef> = hits.iter().map(|hit| hit.node).collect();
-                let entries = self
-                    .entries
-                    .iter()
-                    .filter(|entry| wanted.contains(&entry.node));
-                entries
-                    .map(|entry| (entry.node, entry.path.as_str()))
-                    .collect()
-            }
+    fn hits(&self, mut found: Vec<Found>, reasons: &[String], limit: usize) -> Vec<Hit> {
+        /// Hits that are ranked; what scores less has no turn.
+        const RANKED: usize = 4096;
+        // Of equal scores what is named in the query comes before what mentions it.
+        let named = |found: &Found| {
+            let entry = &self.entries[found.place as usize];
+            let of_entry = |reason: &String| {
+                let word = reason.split_once(':').map_or("", |(_, word)| word);
+                entry.name == word
+            };
+            let own = (0..)
+                .zip(reasons)
+                .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
+            own.filter(|(_, reason)| of_entry(reason)).count()
         };
+        let order = |one: &Found, two: &Found| {
+            let by_score = two.score.total_cmp(&one.score);
+            by_score.then_with(|| one.place.cmp(&two.place))
+        };
+        if found.len() > RANKED.max(limit) {
+            found.select_nth_unstable_by(RANKED.max(limit), order);
+            found.truncate(RANKED.max(limit));
+        }
+        found.sort_unstable_by(|one, two| {
+            let by_score = two.score.total_cmp(&one.score);
+            by_score
+                .then_with(|| named(two).cmp(&named(one)))
+                .then_with(|| one.place.cmp(&two.place))
+        });
         let mut seen: FxHashMap<&str, usize> = FxHashMap::default();
-        let mut ranked: Vec<(usize, Hit)> = hits
+        let mut ranked: Vec<(usize, Found)> = found
             .into_iter()
-            .map(|hit| {
-                let path = paths.get(&hit.node).copied().unwrap_or_default();
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let turn = seen.entry(folder).or_default();
+            .map(|found| {
+                let file = self.entries[found.place as usize].file;
+                let turn = seen.entry(folder(&self.paths[file as usize])).or_default();
                 *turn += 1;
-                (*turn, hit)
+                (*turn, found)
             })
             .collect();
-        // Neighbours of a turn keep their order; three of a folder go before others' first weak ones.
+        // Neighbours of a turn keep their order.
         ranked.sort_by_key(|(turn, _)| turn.div_ceil(3));
-        let hits = ranked.into_iter().map(|(_, hit)| hit);
-        hits.take(limit).collect()
+        let hits = ranked.into_iter().take(limit).map(|(_, found)| {
+            let own = (0..)
+                .zip(reasons)
+                .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
+            Hit {
+                node: self.entries[found.place as usize].node,
+                score: found.score,
+                reasons: own.map(|(_, reason)| reason.clone()).collect(),
+            }
+        });
+        hits.collect()
     }
 }
 

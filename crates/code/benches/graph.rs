@@ -12,7 +12,7 @@
 
 use std::{fs, path::Path, process::Command, time::Instant};
 
-use code::graph::{Contents, EdgeKind, Graph, NodeKind};
+use code::graph::{Contents, EdgeKind, Graph, Index, NodeKind, Query};
 
 const ROUNDS: usize = 5;
 const THREADS: usize = 2;
@@ -91,6 +91,7 @@ fn main() {
         let count = graph.edges().filter(|edge| edge.kind == kind).count();
         println!("  {:<12} {count:>8}", kind.name());
     }
+    ask(&graph);
     let (cold, warm) = (median(cold), median(warm));
     println!(
         "files listed               {:>9.1} ms",
@@ -106,6 +107,45 @@ fn main() {
             theirs / cold
         );
     }
+}
+
+/// What queries take, by the middle and the slowest of each kind, and what loading takes.
+fn ask(graph: &Graph) {
+    let started = Instant::now();
+    let index = Index::new(graph);
+    let made = started.elapsed().as_secs_f64();
+    println!("index of queries made      {:>9.1} ms", made * 1e3);
+    for text in [
+        "symbol:get",
+        "symbol:QuerySet.filter path:models",
+        "path:tests",
+        "\"the object\"",
+        "how does the url resolver match a pattern",
+        "+model -test symbol:save",
+        "self request view test model field get set value name form",
+    ] {
+        let query = Query::parse(text);
+        let mut times: Vec<f64> = (0..51)
+            .map(|_| {
+                let started = Instant::now();
+                std::hint::black_box(index.search(&query, 50));
+                started.elapsed().as_secs_f64()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let (middle, most) = (times[times.len() / 2] * 1e3, times[times.len() - 1] * 1e3);
+        println!("query                      {middle:>9.2} ms, at most {most:.2} ms: {text}");
+    }
+    let bytes = graph.to_bytes();
+    let started = Instant::now();
+    let loaded = Graph::from_bytes(&bytes, THREADS).unwrap();
+    let loading = started.elapsed().as_secs_f64();
+    assert!(loaded == *graph, "what was loaded is not what was kept");
+    println!(
+        "loaded from {:>5.1} MB       {:>9.1} ms",
+        bytes.len() as f64 / 1e6,
+        loading * 1e3
+    );
 }
 
 /// Of the Python files in a folder, below it.

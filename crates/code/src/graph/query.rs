@@ -28,6 +28,9 @@ pub struct Hit {
     pub reasons: Vec<String>,
 }
 
+/// Hits that are ranked; what scores less has no turn.
+const RANKED: usize = 4096;
+
 /// Words that say nothing about code.
 const STOPWORDS: [&str; 40] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "do", "does", "for", "from",
@@ -149,9 +152,11 @@ pub struct Index {
     entries: Vec<Entry>,
     /// Lowercase, by file.
     paths: Vec<String>,
-    /// Entries by each word of name, path, signature and documentation.
-    postings: FxHashMap<String, Vec<u32>>,
-    by_name: FxHashMap<String, Vec<u32>>,
+    /// Places among the postings: entries by each word of name, path, signature and documentation.
+    vocabulary: FxHashMap<String, u32>,
+    postings: Vec<Vec<u32>>,
+    /// Lowercase, and the entries that are called so.
+    names: Vec<(String, Vec<u32>)>,
 }
 
 #[derive(Debug)]
@@ -159,8 +164,10 @@ struct Entry {
     node: NodeRef,
     kind: NodeKind,
     file: FileIndex,
-    /// Lowercase.
-    name: String,
+    /// A place among the names.
+    name: u32,
+    /// Lowercase, of what it stands in.
+    owner: String,
     text: String,
 }
 
@@ -209,37 +216,109 @@ impl Index {
             paths: graph.files().map(|(path, _)| path.to_lowercase()).collect(),
             ..Self::default()
         };
-        let mut of_path: (FileIndex, Vec<String>) = (u32::MAX, Vec::new());
-        for node in graph.nodes() {
-            let (NodeRef::File(file) | NodeRef::Definition(file, _)) = node else {
-                continue;
-            };
-            let described = graph.node(node);
-            if of_path.0 != file {
-                of_path = (file, words(&described.path));
-            }
-            let text = format!("{} {}", described.signature, described.documentation);
-            let place = index.entries.len() as u32;
-            let own = words(&format!("{} {text}", described.name));
-            for word in own.iter().chain(&of_path.1) {
-                match index.postings.get_mut(word) {
-                    // A word of both the path and the text.
-                    Some(places) if places.last() == Some(&place) => {}
-                    Some(places) => places.push(place),
-                    None => drop(index.postings.insert(word.clone(), vec![place])),
-                }
-            }
-            let name = described.name.to_lowercase();
-            index.by_name.entry(name.clone()).or_default().push(place);
-            index.entries.push(Entry {
+        // Most identifiers are there many times, and their parts are found once.
+        let mut parts: FxHashMap<String, Vec<u32>> = FxHashMap::default();
+        let mut names: FxHashMap<String, u32> = FxHashMap::default();
+        for (file, (path, facts)) in (0u32..).zip(graph.files()) {
+            let last = path.rsplit('/').next().unwrap_or(path);
+            let documentation = facts.text(facts.documentation);
+            let node = NodeRef::File(file);
+            index.add(
+                &mut parts,
+                &mut names,
+                graph,
                 node,
-                kind: described.kind,
-                file,
-                name,
-                text: text.to_lowercase(),
-            });
+                [last, "", documentation, path],
+            );
+            for (definition, found) in (0u32..).zip(&facts.definitions) {
+                let node = NodeRef::Definition(file, definition);
+                let texts = [
+                    facts.name(found.name),
+                    facts.text(found.signature),
+                    facts.text(found.documentation),
+                    path,
+                ];
+                index.add(&mut parts, &mut names, graph, node, texts);
+            }
         }
         index
+    }
+
+    /// A node with its name, signature, documentation and path.
+    fn add(
+        &mut self,
+        parts: &mut FxHashMap<String, Vec<u32>>,
+        names: &mut FxHashMap<String, u32>,
+        graph: &Graph,
+        node: NodeRef,
+        [name, signature, documentation, path]: [&str; 4],
+    ) {
+        let place = self.entries.len() as u32;
+        for text in [name, signature, documentation, path] {
+            for identifier in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+                if identifier.len() < 2 {
+                    continue;
+                }
+                if !parts.contains_key(identifier) {
+                    let of_it = words(identifier).into_iter().map(|word| {
+                        let next = self.postings.len() as u32;
+                        *self.vocabulary.entry(word).or_insert_with(|| {
+                            self.postings.push(Vec::new());
+                            next
+                        })
+                    });
+                    let of_it = of_it.collect();
+                    parts.insert(identifier.to_owned(), of_it);
+                }
+                for word in &parts[identifier] {
+                    let places = &mut self.postings[*word as usize];
+                    if places.last() != Some(&place) {
+                        places.push(place);
+                    }
+                }
+            }
+        }
+        let lower = name.to_lowercase();
+        let next = self.names.len() as u32;
+        let of_name = match names.get(&lower) {
+            Some(known) => *known,
+            None => {
+                names.insert(lower.clone(), next);
+                self.names.push((lower, Vec::new()));
+                next
+            }
+        };
+        self.names[of_name as usize].1.push(place);
+        let (file, owner) = match node {
+            NodeRef::Definition(file, definition) => {
+                let facts = graph.facts(file);
+                let parent = facts.definitions[definition as usize].parent;
+                let owner = parent.map(|parent| facts.definitions[parent as usize].name);
+                (file, owner.map_or("", |owner| facts.name(owner)))
+            }
+            NodeRef::File(file) => (file, ""),
+            _ => return,
+        };
+        let mut text = signature.to_lowercase();
+        text.push(' ');
+        text += &documentation.to_lowercase();
+        self.entries.push(Entry {
+            node,
+            kind: graph.kind(node),
+            file,
+            name: of_name,
+            owner: owner.to_lowercase(),
+            text,
+        });
+    }
+
+    fn places(&self, word: &str) -> &[u32] {
+        let known = self.vocabulary.get(word);
+        known.map_or(&[], |known| &self.postings[*known as usize])
+    }
+
+    fn name(&self, entry: &Entry) -> &str {
+        &self.names[entry.name as usize].0
     }
 
     /// The best `limit` nodes: each folder has its turn, three nodes at a time, best first. When nothing
@@ -267,7 +346,7 @@ impl Index {
             let name = symbol.rsplit(['.', ':']).next().unwrap_or(symbol);
             let reason = scores.reason(format!("symbol:{symbol}"));
             let finder = Finder::new(name);
-            for (known, places) in &self.by_name {
+            for (known, places) in &self.names {
                 let score = match finder.find(known.as_bytes()) {
                     None => continue,
                     Some(0) if known.len() == name.len() => exact,
@@ -292,22 +371,24 @@ impl Index {
             let reason = scores.reason(format!("phrase:{phrase}"));
             let finder = Finder::new(phrase);
             let has_it = |text: &str| finder.find(text.as_bytes()).is_some();
+            let in_name: Vec<bool> = self.names.iter().map(|(name, _)| has_it(name)).collect();
             for (place, entry) in (0u32..).zip(&self.entries) {
-                if has_it(&entry.text) || has_it(&entry.name) {
+                if in_name[entry.name as usize] || has_it(&entry.text) {
                     scores.add(place, 4.0, reason);
                 }
             }
         }
         for must in &query.must {
             let reason = scores.reason(format!("must:{must}"));
-            for place in self.postings.get(must.as_str()).into_iter().flatten() {
+            for place in self.places(must) {
                 scores.add(*place, 0.0, reason);
             }
         }
         self.score_words(query, &mut scores);
+        let musts: Vec<Mention> = query.must.iter().map(|must| self.mention(must)).collect();
+        let nots: Vec<Mention> = query.not.iter().map(|not| self.mention(not)).collect();
         let keeps = |entry: &Entry| {
-            let has = |part: &String| self.is_called(entry, part) || entry.text.contains(part);
-            query.must.iter().all(has) && !query.not.iter().any(has)
+            musts.iter().all(|must| must.is_in(entry)) && !nots.iter().any(|not| not.is_in(entry))
         };
         let found = scores.touched.iter().filter_map(|place| {
             let entry = &self.entries[*place as usize];
@@ -321,15 +402,20 @@ impl Index {
         (found.collect(), scores.reasons)
     }
 
-    /// Whether a word is in its name or its path.
-    fn is_called(&self, entry: &Entry, word: &str) -> bool {
-        entry.name.contains(word) || self.paths[entry.file as usize].contains(word)
+    fn mention<'a>(&self, word: &'a str) -> Mention<'a> {
+        let finder = Finder::new(word);
+        let has_it = |text: &str| finder.find(text.as_bytes()).is_some();
+        Mention {
+            names: self.names.iter().map(|(name, _)| has_it(name)).collect(),
+            paths: self.paths.iter().map(|path| has_it(path)).collect(),
+            finder,
+        }
     }
 
     /// Words weigh by how rare they are. A query of words alone needs one that tells something.
     fn score_words(&self, query: &Query, scores: &mut Scores) {
         let nodes = self.entries.len() as f64;
-        let frequency = |word: &String| self.postings.get(word.as_str()).map_or(0, Vec::len);
+        let frequency = |word: &String| self.places(word).len();
         let others = [&query.symbols, &query.paths, &query.must, &query.phrases];
         let words_alone = others.into_iter().all(|parts| parts.is_empty());
         let is_strong = |word: &String| {
@@ -337,20 +423,32 @@ impl Index {
             frequency > 0 && (is_specific(word) || frequency as f64 <= (nodes * 0.02).max(3.0))
         };
         let any_strong = query.words.iter().any(is_strong);
-        for word in &query.words {
-            let places = self.postings.get(word.as_str()).into_iter().flatten();
+        // The rarest first: once there is plenty to rank, what the commonest words alone would add could
+        // only come last.
+        let mut by_frequency: Vec<&String> = query.words.iter().collect();
+        by_frequency.sort_by_key(|word| frequency(word));
+        for word in by_frequency {
             let frequency = frequency(word) as f64;
+            let is_common = frequency >= nodes * 0.1;
             let specificity = f64::from(u8::from(is_specific(word)));
             let mut weight =
                 ((1.0 + specificity) * ((nodes + 1.0) / (frequency + 1.0)).ln()).clamp(0.05, 6.0);
-            if frequency >= nodes * 0.1 {
+            if is_common {
                 weight *= 0.3;
             }
+            let is_enough = is_common && scores.touched.len() >= RANKED;
             let reason = scores.reason(format!("word:{word}"));
-            for place in places {
+            // One weak word means what is called so, not what mentions it.
+            let called = (words_alone && !any_strong).then(|| self.mention(word));
+            for place in self.places(word) {
+                if is_enough && scores.by_entry[*place as usize].1 == 0 {
+                    continue;
+                }
                 let entry = &self.entries[*place as usize];
-                // One weak word means what is called so, not what mentions it.
-                if words_alone && !any_strong && !self.is_called(entry, word) {
+                if called
+                    .as_ref()
+                    .is_some_and(|called| !called.is_called(entry))
+                {
                     continue;
                 }
                 scores.add(*place, weight, reason);
@@ -359,37 +457,38 @@ impl Index {
     }
 
     fn hits(&self, mut found: Vec<Found>, reasons: &[String], limit: usize) -> Vec<Hit> {
-        /// Hits that are ranked; what scores less has no turn.
-        const RANKED: usize = 4096;
-        // Of equal scores what is named in the query comes before what mentions it.
-        let named = |found: &Found| {
-            let entry = &self.entries[found.place as usize];
-            let of_entry = |reason: &String| {
-                let word = reason.split_once(':').map_or("", |(_, word)| word);
-                entry.name == word
-            };
-            let own = (0..)
-                .zip(reasons)
-                .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
-            own.filter(|(_, reason)| of_entry(reason)).count()
-        };
-        let order = |one: &Found, two: &Found| {
+        let by_score = |one: &Found, two: &Found| {
             let by_score = two.score.total_cmp(&one.score);
             by_score.then_with(|| one.place.cmp(&two.place))
         };
         if found.len() > RANKED.max(limit) {
-            found.select_nth_unstable_by(RANKED.max(limit), order);
+            found.select_nth_unstable_by(RANKED.max(limit), by_score);
             found.truncate(RANKED.max(limit));
         }
-        found.sort_unstable_by(|one, two| {
+        // Of equal scores what is named in the query comes before what mentions it.
+        let asked: Vec<(&str, &str)> = reasons.iter().map(|reason| named(reason)).collect();
+        let named = |found: &Found| {
+            let entry = &self.entries[found.place as usize];
+            let own = (0..)
+                .zip(&asked)
+                .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
+            let count = |(owner, name): &(&str, &str)| {
+                let is_named = self.name(entry) == *name;
+                let is_owned = !owner.is_empty() && entry.owner == *owner;
+                usize::from(is_named) + usize::from(is_named && is_owned)
+            };
+            own.map(|(_, asked)| count(asked)).sum::<usize>()
+        };
+        let mut found: Vec<(usize, Found)> = found.iter().map(|it| (named(it), *it)).collect();
+        found.sort_unstable_by(|(named_one, one), (named_two, two)| {
             let by_score = two.score.total_cmp(&one.score);
             by_score
-                .then_with(|| named(two).cmp(&named(one)))
+                .then_with(|| named_two.cmp(named_one))
                 .then_with(|| one.place.cmp(&two.place))
         });
+        let found = found.into_iter().map(|(_, found)| found);
         let mut seen: FxHashMap<&str, usize> = FxHashMap::default();
         let mut ranked: Vec<(usize, Found)> = found
-            .into_iter()
             .map(|found| {
                 let file = self.entries[found.place as usize].file;
                 let turn = seen.entry(folder(&self.paths[file as usize])).or_default();
@@ -411,6 +510,31 @@ impl Index {
         });
         hits.collect()
     }
+}
+
+/// A word, and where it is.
+struct Mention<'a> {
+    names: Vec<bool>,
+    paths: Vec<bool>,
+    finder: Finder<'a>,
+}
+
+impl Mention<'_> {
+    /// In its name or its path.
+    fn is_called(&self, entry: &Entry) -> bool {
+        self.names[entry.name as usize] || self.paths[entry.file as usize]
+    }
+
+    fn is_in(&self, entry: &Entry) -> bool {
+        self.is_called(entry) || self.finder.find(entry.text.as_bytes()).is_some()
+    }
+}
+
+/// The name that a part of a query asks for, and before it that of what it stands in.
+fn named(reason: &str) -> (&str, &str) {
+    let asked = reason.split_once(':').map_or("", |(_, asked)| asked);
+    let (owner, name) = asked.rsplit_once(['.', ':']).unwrap_or(("", asked));
+    (owner.rsplit(['.', ':']).next().unwrap_or(owner), name)
 }
 
 /// Written like a name of a program: with an underscore, a digit or more than ten letters.

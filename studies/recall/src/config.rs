@@ -6,6 +6,8 @@ use crate::{
     answer::Reading,
     memory::{Baseline, MemoryConfig, OpFormat},
     metrics::Metric,
+    model_judge::JUDGE,
+    play::roles_of,
     prompts::PromptConfig,
     step_reward::StepRewards,
 };
@@ -37,9 +39,19 @@ pub struct RewardConfig {
     /// The mean of this over target turns; absent, the metric of the task's data source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<Metric>,
+    /// Let the role `judge` say whether an answer is right, in place of the metric.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub judge: bool,
 }
 
 impl RecallConfig {
+    /// The roles that episodes ask.
+    pub fn roles(&self) -> Vec<&'static str> {
+        let judge = self.reward.judge.then_some(JUDGE);
+        let roles = roles_of(self.effective_memory().extraction);
+        roles.iter().copied().chain(judge).collect()
+    }
+
     /// The memory that episodes are played with.
     pub fn effective_memory(&self) -> MemoryConfig {
         match self.baseline {

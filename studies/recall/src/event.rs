@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     memory::{Fact, FactId, OpRecord},
     metrics::Metric,
+    model_judge::Judged,
     task::TurnRole,
 };
 
@@ -79,13 +80,16 @@ pub struct Grade {
     /// Whether the answer abstains.
     pub abstained: bool,
     pub metric: Metric,
-    /// What `metric` says: between 0 and 1, save for counts of objectives.
+    /// What `metric` says: between 0 and 1, save for counts of objectives. Where a judge was asked, what it
+    /// says.
     pub score: f64,
     pub exact_match: f64,
     pub f1: f64,
     /// What the answer follows from, as far as the dataset says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
 }
 
 /// Something said that an answer follows from.

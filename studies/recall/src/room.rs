@@ -4,6 +4,7 @@ use record::Message;
 
 use crate::{
     memory::MemoryView,
+    model_judge::{self, JUDGE},
     play::{ANSWER, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM},
     prompts::{
         answer_prompt, extract_prompt, fact_split_prompt, long_mem_prompt, memory_prompt,
@@ -27,7 +28,7 @@ impl Recall {
     pub fn bare_prompt(&self, role: &str, task: &Public, turn: &TurnSpec) -> Option<BarePrompt> {
         let config = self.config();
         let (prompt, format, view) = (&config.prompt, config.format, &MemoryView::default());
-        if (role == ANSWER) != (turn.turn_role == TurnRole::Target) {
+        if [ANSWER, JUDGE].contains(&role) != (turn.turn_role == TurnRole::Target) {
             return None;
         }
         let said = turn.observation();
@@ -49,6 +50,7 @@ impl Recall {
             FACT_SPLIT => fact_split_prompt(prompt, turn, format, question),
             LONG_MEM => long_mem_prompt(prompt, &said, view, format),
             SHORT_MEM => short_mem_prompt(prompt, "", &[said]),
+            JUDGE => model_judge::bare_prompt(&said),
             _ => return None,
         };
         let shows_memory = ![EXTRACT, FACT_SPLIT].contains(&role);

@@ -10,6 +10,7 @@ use crate::{
     config::RecallConfig,
     memory::{CountTokens, MemoryError, MemoryManager, SnapshotCache},
     metrics,
+    model_judge::ModelJudge,
     play::{History, Stage, rewarded},
     step_reward::{self, BadStepReward, Given},
     task::Task,
@@ -20,6 +21,7 @@ pub struct Recall {
     config: RecallConfig,
     manager: MemoryManager,
     histories: SnapshotCache<History>,
+    judge: ModelJudge,
 }
 
 /// Histories that are kept: the dialogues of a step, at least.
@@ -50,6 +52,7 @@ impl Recall {
             config,
             manager,
             histories: SnapshotCache::new(HISTORIES),
+            judge: ModelJudge::default(),
         })
     }
 
@@ -57,11 +60,18 @@ impl Recall {
         &self.config
     }
 
+    fn learn(&self, episode: &Episode) {
+        if self.config.reward.judge {
+            self.judge.learn(episode);
+        }
+    }
+
     fn stage(&self) -> Stage<'_> {
         Stage {
             config: &self.config,
             manager: &self.manager,
             histories: Some(&self.histories),
+            judge: Some(&self.judge).filter(|_| self.config.reward.judge),
         }
     }
 }
@@ -93,6 +103,8 @@ impl Study for Recall {
         groups: &[Group],
         counted: &BTreeMap<String, f64>,
     ) -> BTreeMap<String, f64> {
+        let episodes = groups.iter().flat_map(|group| &group.episodes);
+        episodes.for_each(|episode| self.learn(episode));
         let mut measured = metrics::of_step(groups);
         measured.extend(counted.clone());
         measured
@@ -102,5 +114,7 @@ impl Study for Recall {
         metrics::of_evaluation(groups)
     }
 
-    fn replay(&self, _episode: &Episode) {}
+    fn replay(&self, episode: &Episode) {
+        self.learn(episode);
+    }
 }

@@ -90,6 +90,7 @@ pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading
         exact_match: f64::from(abstained),
         f1: f64::from(abstained),
         evidence: Vec::new(),
+        judged: None,
         answer,
     };
     if asked.abstain {

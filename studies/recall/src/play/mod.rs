@@ -15,6 +15,7 @@ use crate::{
         SnapshotCache, SnapshotKey,
     },
     metrics::{Metric, grade_turn},
+    model_judge::ModelJudge,
     prompts::{answer_prompt, shown},
     task::{Task, TurnRole, TurnSpec},
 };
@@ -51,6 +52,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) manager: &'a MemoryManager,
     /// What was read before; without it, every episode reads its history itself.
     pub(crate) histories: Option<&'a SnapshotCache<History>>,
+    /// Who says whether answers are right, where their metric does not.
+    pub(crate) judge: Option<&'a ModelJudge>,
 }
 
 /// What is left of a history in which no policy was asked: the same for all episodes that begin with it
@@ -168,7 +171,14 @@ impl Walk<'_> {
             StopReason::Stop => said.text.as_str(),
             StopReason::Length => "",
         };
-        let grade = grade_turn(self.task, turn.turn_id, response, metric, reading);
+        let mut grade = grade_turn(self.task, turn.turn_id, response, metric, reading);
+        let asked = self.task.asked(turn.turn_id);
+        if let (Some(judge), Some(asked), Some(grade)) = (self.stage.judge, asked, &mut grade) {
+            let question = turn.observation();
+            judge
+                .judge(asker, turn.turn_id, &question, &asked, grade, reading)
+                .await?;
+        }
         let memory_ops = self
             .stage
             .manager

@@ -125,6 +125,7 @@ impl Teacher {
             config: &self.config,
             manager: &self.manager,
             histories: None,
+            judge: None,
         };
         for task in Task::of_dialogue(&dialogue, Granularity::Sample) {
             // The teacher answers at once, so that nothing is ever waited for.

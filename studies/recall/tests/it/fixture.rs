@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chat::{BpeOptions, Chat, Tokenizer};
 use policy::{Request, ScriptedPolicy};
 use recall::{
-    ANSWER, EXTRACT, FACT_SPLIT, Granularity, LONG_MEM, MEMORY, Notes, Recall, RecallConfig,
+    ANSWER, EXTRACT, FACT_SPLIT, Granularity, JUDGE, LONG_MEM, MEMORY, Notes, Recall, RecallConfig,
     SHORT_MEM, Task,
     tiny::{Draft, Split},
 };
@@ -56,7 +56,9 @@ pub(crate) fn play(
         let prompt = reader.tokenizer().decode(&request.prompt).ok()?;
         script(&request.role, &prompt)
     }));
-    let roles = [ANSWER, MEMORY, EXTRACT, FACT_SPLIT, LONG_MEM, SHORT_MEM];
+    let roles = [
+        ANSWER, MEMORY, EXTRACT, FACT_SPLIT, LONG_MEM, SHORT_MEM, JUDGE,
+    ];
     let roles = roles.iter().fold(Roles::default(), |roles, role| {
         roles.bind(role, policy.clone(), Sampling::greedy(4096))
     });

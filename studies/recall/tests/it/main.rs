@@ -10,3 +10,4 @@ mod episodes;
 mod fixture;
 mod four_roles;
 mod gold;
+mod judge;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use recall::{Recall, memory::CountTokens, roles_of, tiny::Mix};
+use recall::{JUDGE, Recall, memory::CountTokens, tiny::Mix};
 use record::Sampling;
 
 use super::{prompts::example, recipe::Recipe};
@@ -73,7 +73,7 @@ impl Recipe {
                     "policies.{name}.roles.{role}: nobody asks a role `{role}`; memory.extraction = \"{}\" asks {}{}",
                     self.extraction_name(),
                     asked.join(", "),
-                    nearest(role, asked)
+                    nearest(role, &asked)
                 );
                 if let Some(other) = played.insert(role, name) {
                     bail!(
@@ -107,7 +107,7 @@ impl Recipe {
                 "rl.train has `{role}`, and memory.extraction = \"{}\" asks {}{}",
                 self.extraction_name(),
                 asked.join(", "),
-                nearest(role, asked)
+                nearest(role, &asked)
             );
             ensure!(
                 !self.rl.train[..index].contains(role),
@@ -133,6 +133,13 @@ impl Recipe {
                     .check()
                     .map_err(|error| anyhow!("policies.{name}.rl.optimizer: {error}"))?;
             }
+            let mut roles = policy.roles.keys();
+            ensure!(
+                !policy.roles.contains_key(JUDGE)
+                    || !roles.any(|role| self.rl.train.contains(role)),
+                "policies.{name} plays `{JUDGE}` and is trained (rl.train): it would learn to judge itself \
+                 right; let another policy judge"
+            );
         }
         let samplings = self.policies.values().flat_map(|policy| &policy.roles);
         let cold = |role: &String| {
@@ -178,8 +185,8 @@ impl Recipe {
     }
 
     /// The roles that episodes of this recipe ask.
-    pub(super) fn asked_roles(&self) -> &'static [&'static str] {
-        roles_of(self.config().effective_memory().extraction)
+    pub(super) fn asked_roles(&self) -> Vec<&'static str> {
+        self.config().roles()
     }
 
     /// The policy that plays a role.

@@ -43,6 +43,7 @@ fn grade(question_type: &str, exact_match: f64, f1: f64) -> Grade {
         exact_match,
         f1,
         evidence: Vec::new(),
+        judged: None,
     }
 }
 

@@ -87,7 +87,7 @@ impl Findings {
         text += if self.ready {
             "\nready: untrusted programs run behind namespaces here\n"
         } else {
-            "\nnot ready\n"
+            "\nnot ready: programs that are not trusted cannot be run here; the recall study runs none\n"
         };
         text
     }

@@ -210,6 +210,41 @@ fn policies_share_weights_under_adapters_of_their_own() {
     assert_same_metrics(&again, &run);
 }
 
+/// Step rewards become advantages of single calls; memories are found by spelling as well as by words.
+#[test]
+fn step_rewards_and_hybrid_retrieval_are_settings() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path().join("run");
+    let sets = [
+        "memory.retrieval=hybrid",
+        "step_rewards={format={weight=0.5}, evidence={weight=1.0}}",
+        "rl.algorithm={kl={coefficient=0.03}, singleton=\"zero\", step={weight=0.5}}",
+        "rl.mini_batch_unit=episodes",
+        "rl.steps=2",
+        "eval.baselines=false",
+    ];
+    let output = train(directory.path(), &case("shared.toml"), &run, &sets).output();
+    assert_success(&output.unwrap());
+    let replay = committed(&run);
+    for step in replay.steps(RL) {
+        for name in [
+            "step_reward",
+            "step_reward/format",
+            "writer/actor/grad_norm",
+        ] {
+            assert!(
+                step.metrics.contains_key(name),
+                "{name}: {:?}",
+                step.metrics.keys()
+            );
+        }
+        assert!(step.metrics["writer/actor/grad_norm"] > 0.0);
+    }
+    let paid = |call: &record::Call| call.step_reward.is_some();
+    let calls = played(&run).into_iter().flat_map(|(_, calls, _)| calls);
+    assert!(calls.filter(paid).all(|call| call.role == "memory"));
+}
+
 #[test]
 fn four_roles_play_and_some_are_trained() {
     let directory = TempDir::new().unwrap();

@@ -3,6 +3,8 @@
 //! The teacher is as good as its recipe says. First lessons show the skill; later ones are uneven, as
 //! the demonstrations are that people have, and leave reinforcement something to find.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use rand::{
     RngExt,
@@ -10,6 +12,7 @@ use rand::{
 };
 use rand_chacha::ChaCha8Rng;
 use record::{Fault, Message, Seed, StopReason};
+use retrieve::Embedder;
 use rollout::Answer;
 use serde::{Deserialize, Serialize};
 
@@ -80,17 +83,19 @@ pub struct Teacher {
 }
 
 impl Teacher {
+    /// `count` and `embedder` as for [`Recall::new`](crate::Recall::new).
+    ///
     /// # Errors
     /// Settings of the memory that contradict each other.
     pub fn new(
         config: &RecallConfig,
-        count: CountTokens,
+        (count, embedder): (CountTokens, Option<Arc<dyn Embedder>>),
         mix: &Mix,
         questions: usize,
         seed: Seed,
     ) -> Result<Self, MemoryError> {
         Ok(Self {
-            manager: MemoryManager::new(config.effective_memory(), count, None)?,
+            manager: MemoryManager::new(config.effective_memory(), count, embedder)?,
             config: config.clone(),
             mix: mix.clone(),
             questions,

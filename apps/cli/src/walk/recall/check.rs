@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use recall::{JUDGE, Recall, memory::CountTokens, tiny::Mix};
 use record::Sampling;
 
-use super::{prompts::example, recipe::Recipe};
+use super::{players::embedder, prompts::example, recipe::Recipe};
 
 impl Recipe {
     pub(super) fn check(&self) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ impl Recipe {
         self.check_trained()?;
         self.check_mixes()?;
         let count: CountTokens = Arc::new(|text: &str| text.len());
-        let study = Recall::new(self.config(), count, None)?;
+        let study = Recall::new(self.config(), count, Some(embedder()))?;
         common.check_rollout()?;
         common.check_policies()?;
         let mut sound: Vec<&Path> = Vec::new();
@@ -163,6 +163,7 @@ impl Recipe {
                     forget,
                     gossip,
                     verbatim,
+                    drill_alone,
                     ..
                 } = stage.mix;
                 let chances = [
@@ -170,6 +171,7 @@ impl Recipe {
                     ("forget", forget),
                     ("gossip", gossip),
                     ("verbatim", verbatim),
+                    ("drill_alone", drill_alone),
                 ];
                 for (key, chance) in chances {
                     ensure!(

@@ -12,7 +12,12 @@ use recall::{
 use record::{Datum, Fault, Seed};
 use train::conversations_to_rows;
 
-use super::{Models, RecallRun, players::counter_of, recipe::Recipe, tasks::tasks_of};
+use super::{
+    Models, RecallRun,
+    players::{counter_of, embedder},
+    recipe::Recipe,
+    tasks::tasks_of,
+};
 use crate::{
     failure::{Classify, Failure, Outcome},
     walk::{supervise::Supervision, tasks::TaskSets, vocabulary::Chats},
@@ -90,8 +95,9 @@ pub(super) fn teacher(
     let seed = Seed(recipe.seed)
         .stream("lessons", 0)
         .stream(policy, stage as u64);
-    let (config, count, questions) = (recipe.config(), count.clone(), recipe.tasks.questions);
-    Teacher::new(&config, count, mix, questions, seed).asked()
+    let (config, questions) = (recipe.config(), recipe.tasks.questions);
+    let reading = (count.clone(), Some(embedder()));
+    Teacher::new(&config, reading, mix, questions, seed).asked()
 }
 
 /// The first `n` rows that a teacher gives a policy, in an order of their own, so that a batch has rows of

@@ -6,6 +6,7 @@ use chat::Chat;
 use policy::{EnginePolicy, Policy};
 use recall::{ANSWER, Recall, RecallConfig, memory::CountTokens};
 use record::Sampling;
+use retrieve::{Analyzer, Embedder, HashedEmbedder};
 use rollout::Roles;
 
 use super::{Models, recipe::Recipe};
@@ -16,8 +17,14 @@ use crate::{
 
 /// The study with these settings.
 pub(super) fn study(config: RecallConfig, chats: &Chats, recipe: &Recipe) -> Outcome<Arc<Recall>> {
-    let study = Recall::new(config, counter_of(recipe, chats)?, None);
+    let study = Recall::new(config, counter_of(recipe, chats)?, Some(embedder()));
     Ok(Arc::new(study.asked()?))
+}
+
+/// What `memory.retrieval = "dense"` and `"hybrid"` find facts by: spelling, in vectors of hashed features.
+pub(super) fn embedder() -> Arc<dyn Embedder> {
+    const DIMENSION: usize = 512;
+    Arc::new(HashedEmbedder::new(DIMENSION, Analyzer::default()))
 }
 
 /// Counts tokens as the policy that answers reads them.

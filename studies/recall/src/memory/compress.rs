@@ -1,8 +1,7 @@
 //! The short-term memory: recent turns as they were, and what is kept of those before.
 
-use std::collections::BTreeMap;
-
 use retrieve::Analyzer;
+use rustc_hash::FxHashMap;
 
 use crate::task::TurnSpec;
 
@@ -149,41 +148,49 @@ impl MemoryManager {
 
 /// How much each sentence has in common with all: the sum of the cosines of their term vectors, terms weighted
 /// by `ln(1 + n / df)` (degree centrality, as LexRank has it without a threshold: Erkan and Radev, 2004).
-pub(super) fn centrality(sentences: &[&str]) -> Vec<f64> {
+fn centrality(sentences: &[&str]) -> Vec<f64> {
     let analyzer = Analyzer::default();
-    let mut vectors: Vec<BTreeMap<String, f64>> = Vec::with_capacity(sentences.len());
-    let mut document_frequency: BTreeMap<String, f64> = BTreeMap::new();
+    // Terms are numbered as they are first seen.
+    let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+    let mut document_frequency: Vec<f64> = Vec::new();
+    let mut vectors: Vec<Vec<(usize, f64)>> = Vec::with_capacity(sentences.len());
     for sentence in sentences {
-        let mut vector: BTreeMap<String, f64> = BTreeMap::new();
+        let mut terms: Vec<usize> = Vec::new();
         analyzer.for_each_term(sentence, |term| {
-            *vector.entry(term.to_owned()).or_default() += 1.0;
+            let number = numbers.get(term).copied().unwrap_or_else(|| {
+                numbers.insert(term.to_owned(), document_frequency.len());
+                document_frequency.push(0.0);
+                document_frequency.len() - 1
+            });
+            terms.push(number);
         });
-        for term in vector.keys() {
-            *document_frequency.entry(term.clone()).or_default() += 1.0;
+        terms.sort_unstable();
+        let counted = terms.chunk_by(|one, next| one == next);
+        let vector: Vec<(usize, f64)> = counted.map(|run| (run[0], run.len() as f64)).collect();
+        for (term, _) in &vector {
+            document_frequency[*term] += 1.0;
         }
         vectors.push(vector);
     }
     let all = sentences.len() as f64;
-    let mut sum: BTreeMap<&str, f64> = BTreeMap::new();
+    let rarity: Vec<f64> = document_frequency
+        .iter()
+        .map(|frequency| (1.0 + all / frequency).ln())
+        .collect();
+    let mut sum = vec![0.0; rarity.len()];
     for vector in &mut vectors {
         for (term, weight) in vector.iter_mut() {
-            *weight *= (1.0 + all / document_frequency[term]).ln();
+            *weight *= rarity[*term];
         }
-        let norm = vector.values().map(|it| it * it).sum::<f64>().sqrt();
-        vector.values_mut().for_each(|weight| *weight /= norm);
-    }
-    for vector in &vectors {
+        let norm = vector.iter().map(|(_, it)| it * it).sum::<f64>().sqrt();
         for (term, weight) in vector {
-            *sum.entry(term).or_default() += weight;
+            *weight /= norm;
+            sum[*term] += *weight;
         }
     }
-    vectors
-        .iter()
-        .map(|vector| {
-            vector
-                .iter()
-                .map(|(term, weight)| weight * sum[term.as_str()])
-                .sum()
-        })
-        .collect()
+    let central = |vector: &Vec<(usize, f64)>| {
+        let products = vector.iter().map(|(term, weight)| weight * sum[*term]);
+        products.sum()
+    };
+    vectors.iter().map(central).collect()
 }

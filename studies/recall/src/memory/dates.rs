@@ -1,5 +1,7 @@
 //! Dates as datasets write them, and "yesterday" turned into one.
 
+use std::ops::Range;
+
 use jiff::{
     ToSpan,
     civil::{Date, Weekday},
@@ -104,20 +106,18 @@ impl Day {
 /// it, "this Friday" and the Chinese 上周五 count in weeks that begin on Monday; weeks stand for their Monday,
 /// weekends for their Saturday.
 pub(super) fn resolve(text: &str, today: Day) -> String {
-    let words = words(text);
+    let words = Words::of(text);
     let mut resolved = String::with_capacity(text.len());
     let (mut copied, mut index) = (0, 0);
-    while index < words.len() {
-        let found = english(&words[index..], today.date)
-            .map(|(taken, span)| (words[index + taken - 1].end, taken, span))
+    while index < words.spans.len() {
+        let found = english(&words, index, today.date)
+            .map(|(taken, span)| (words.spans[index + taken - 1].end, taken, span))
             .or_else(|| {
-                let start = words[index].start;
+                let start = words.spans[index].start;
                 let (length, span) = chinese(&text[start..], today.date)?;
                 let end = start + length;
-                let taken = words[index..]
-                    .iter()
-                    .take_while(|it| it.start < end)
-                    .count();
+                let behind = words.spans[index..].iter();
+                let taken = behind.take_while(|it| it.start < end).count();
                 Some((end, taken, span))
             });
         let Some((end, taken, span)) = found else {
@@ -147,60 +147,64 @@ pub(super) fn resolve(text: &str, today: Day) -> String {
 /// year between 1900 and 2099.
 pub(super) fn says_when(text: &str) -> bool {
     let any_day = Date::constant(2000, 6, 15);
-    let words = words(text);
-    (0..words.len()).any(|index| {
-        let word = words[index].lower.as_str();
-        let beside = [index.checked_sub(1), Some(index + 1)];
-        let is_beside_number = beside.into_iter().flatten().any(|index| {
-            words
-                .get(index)
-                .is_some_and(|word| number_in_front(&word.lower).is_some())
-        });
+    let words = Words::of(text);
+    (0..words.spans.len()).any(|index| {
+        let word = words.at(index);
+        let is_beside_number = || {
+            let before = index.checked_sub(1).map_or("", |before| words.at(before));
+            [before, words.at(index + 1)]
+                .iter()
+                .any(|word| number_in_front(word).is_some())
+        };
         let is_year = word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
-        english(&words[index..], any_day).is_some()
-            || chinese(&text[words[index].start..], any_day).is_some()
+        english(&words, index, any_day).is_some()
+            || chinese(&text[words.spans[index].start..], any_day).is_some()
             || (is_year && word.bytes().all(|byte| byte.is_ascii_digit()))
-            || (month_of(word).is_some() && is_beside_number)
-            || ((word == "月" || word == "年") && is_beside_number)
+            || ((month_of(word).is_some() || word == "月" || word == "年") && is_beside_number())
     })
 }
 
-/// A run of letters or digits with its apostrophes; characters of scripts without spaces stand alone.
-struct Word {
-    start: usize,
-    end: usize,
+/// Runs of letters or digits with their apostrophes; characters of scripts without spaces stand alone.
+struct Words {
+    /// The text, with ASCII letters in lower case: as long as the text.
     lower: String,
+    spans: Vec<Range<usize>>,
 }
 
-fn words(text: &str) -> Vec<Word> {
-    let mut found: Vec<Word> = Vec::new();
-    let mut joins = false;
-    for (at, character) in text.char_indices() {
-        let is_wide = super::sentences::is_wide(character);
-        let is_part = character.is_alphanumeric() || matches!(character, '\'' | '’');
-        if !is_part {
-            joins = false;
-            continue;
-        }
-        match found.last_mut() {
-            Some(word) if joins && !is_wide => {
-                word.end = at + character.len_utf8();
-                word.lower.extend(character.to_lowercase());
+impl Words {
+    fn of(text: &str) -> Self {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut joins = false;
+        for (at, character) in text.char_indices() {
+            let is_wide = !character.is_ascii() && super::sentences::is_wide(character);
+            if !character.is_alphanumeric() && !matches!(character, '\'' | '’') {
+                joins = false;
+                continue;
             }
-            _ => found.push(Word {
-                start: at,
-                end: at + character.len_utf8(),
-                lower: character.to_lowercase().collect(),
-            }),
+            let end = at + character.len_utf8();
+            match spans.last_mut() {
+                Some(span) if joins && !is_wide => span.end = end,
+                _ => spans.push(at..end),
+            }
+            joins = !is_wide;
         }
-        joins = !is_wide;
+        Self {
+            lower: text.to_ascii_lowercase(),
+            spans,
+        }
     }
-    found
+
+    /// A word, empty behind the last one.
+    fn at(&self, index: usize) -> &str {
+        self.spans
+            .get(index)
+            .map_or("", |span| &self.lower[span.clone()])
+    }
 }
 
-/// The expression that `words` begin with: how many of them, and what they mean.
-fn english(words: &[Word], today: Date) -> Option<(usize, Span)> {
-    let word = |index: usize| words.get(index).map_or("", |word| word.lower.as_str());
+/// The expression that begins with the word at `first`: how many words it has, and what it means.
+fn english(words: &Words, first: usize, today: Date) -> Option<(usize, Span)> {
+    let word = |index: usize| words.at(first + index);
     let day = |offset: i64| shifted(today, Unit::Day, offset);
     let simple = match word(0) {
         "today" | "tonight" => Some(0),
@@ -284,6 +288,9 @@ fn chinese(text: &str, today: Date) -> Option<(usize, Span)> {
         ("后年", Unit::Year, 2),
     ];
     const WEEKS: [(&str, i64); 5] = [("上", -1), ("下", 1), ("这", 0), ("本", 0), ("这个", 0)];
+    if text.starts_with(|first: char| first.is_ascii() && !first.is_ascii_digit()) {
+        return None;
+    }
     for (expression, offset) in DAYS {
         if text.starts_with(expression) {
             return Some((expression.len(), shifted(today, Unit::Day, offset)?));
@@ -400,8 +407,9 @@ fn unit_of(word: &str) -> Option<Unit> {
 fn month_of(word: &str) -> Option<i8> {
     let letters = word.len();
     let index = MONTHS.iter().position(|month| {
-        let month = month.to_ascii_lowercase();
-        month == word || ((letters == 3 || word == "sept") && month.starts_with(word))
+        let is_short = letters == 3 || word == "sept";
+        let beginning = month.get(..letters).unwrap_or_default();
+        (letters == month.len() || is_short) && beginning.eq_ignore_ascii_case(word)
     })?;
     i8::try_from(index + 1).ok()
 }
@@ -485,19 +493,13 @@ fn numeric(text: &str) -> Option<Day> {
 
 /// `8 May, 2023` or `May 8, 2023`, wherever it stands.
 fn named(text: &str) -> Option<Day> {
-    let words = words(text);
-    words.windows(3).find_map(|window| {
-        let [first, second, third] = window else {
-            return None;
-        };
-        let year = number_in_front(&third.lower).filter(|_| third.lower.len() == 4)?;
-        let (month, day, style) = match month_of(&second.lower) {
-            Some(month) => (month, number_in_front(&first.lower)?, Style::DayMonth),
-            None => (
-                month_of(&first.lower)?,
-                number_in_front(&second.lower)?,
-                Style::MonthDay,
-            ),
+    let words = Words::of(text);
+    (0..words.spans.len()).find_map(|index| {
+        let [first, second, third] = [0, 1, 2].map(|behind| words.at(index + behind));
+        let year = number_in_front(third).filter(|_| third.len() == 4)?;
+        let (month, day, style) = match month_of(second) {
+            Some(month) => (month, number_in_front(first)?, Style::DayMonth),
+            None => (month_of(first)?, number_in_front(second)?, Style::MonthDay),
         };
         let date = date_of([year, i64::from(month), day])?;
         Some(Day { date, style })

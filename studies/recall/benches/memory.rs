@@ -1,11 +1,11 @@
 //! What memories cost beside the policies that use them: whole rollouts, and each part of a turn at growing
-//! lengths of history.
+//! lengths of history, in seconds of one processor.
 //!
 //! `cargo bench -p recall --bench memory`
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
-use std::{hint::black_box, sync::Arc, time::Instant};
+use std::{hint::black_box, sync::Arc};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,7 +33,9 @@ fn main() {
 
 /// 256 episodes of 40 turns: eight targets and 32 sessions of twelve sentences.
 fn rollouts() {
-    println!("{EPISODES} episodes of {TURNS} turns, one thread; milliseconds, median of {ROUNDS}");
+    println!(
+        "{EPISODES} episodes of {TURNS} turns, one thread; each episode's median of {ROUNDS} rounds"
+    );
     for (name, config) in [
         ("rule, window", MemoryConfig::default()),
         (
@@ -72,19 +74,20 @@ fn rollouts() {
         let episodes: Vec<Vec<(TurnSpec, String)>> = (0..EPISODES)
             .map(|episode| script(episode as u64, TURNS))
             .collect();
-        let mut seconds = Vec::new();
+        let mut seconds = vec![Vec::new(); EPISODES];
         let (mut facts, mut tokens) = (0, 0);
-        for _ in 0..ROUNDS {
-            (facts, tokens) = (0, 0);
-            let started = Instant::now();
-            for episode in &episodes {
+        for round in 0..ROUNDS {
+            for (episode, seconds) in episodes.iter().zip(&mut seconds) {
+                let started = cpu_seconds();
                 let state = play(&manager, episode);
-                facts += state.len();
-                tokens += state.token_len();
+                seconds.push(cpu_seconds() - started);
+                if round == 0 {
+                    facts += state.len();
+                    tokens += state.token_len();
+                }
             }
-            seconds.push(started.elapsed().as_secs_f64());
         }
-        let whole = median(&mut seconds);
+        let whole: f64 = seconds.iter_mut().map(|seconds| median(seconds)).sum();
         println!(
             "  {name:26} {:8.1} ms   {:6.1} µs a turn   {:4} facts, {:5} tokens an episode",
             whole * 1e3,
@@ -165,9 +168,9 @@ fn lengths() {
                 .iter()
                 .map(|turn| {
                     let mut state = state.clone();
-                    let started = Instant::now();
+                    let started = cpu_seconds();
                     part(&mut state, turn);
-                    started.elapsed().as_secs_f64()
+                    cpu_seconds() - started
                 })
                 .collect();
             median(&mut seconds) * 1e6
@@ -181,11 +184,11 @@ fn lengths() {
         states.iter().map(|state| state.len() as f64).collect(),
     );
     let clones = states.iter().map(|state| {
-        let started = Instant::now();
+        let started = cpu_seconds();
         for _ in 0..10_000 {
             black_box(state.clone());
         }
-        started.elapsed().as_secs_f64() * 1e6 / 10_000.0
+        (cpu_seconds() - started) * 1e6 / 10_000.0
     });
     row("snapshot, made and dropped", clones.collect());
     row(
@@ -221,11 +224,14 @@ fn lengths() {
             total: 1024,
             ..ViewBudget::default()
         };
-        let started = Instant::now();
-        for _ in 0..200 {
-            black_box(manager.render_view(state, hits, &budget));
-        }
-        started.elapsed().as_secs_f64() * 1e6 / 200.0
+        let mut seconds: Vec<f64> = (0..MEASURED)
+            .map(|_| {
+                let started = cpu_seconds();
+                black_box(manager.render_view(state, hits, &budget));
+                cpu_seconds() - started
+            })
+            .collect();
+        median(&mut seconds) * 1e6
     });
     row("render the view", rendered.collect());
     let by = Author::role(&script[0].0, "memory", Some(0));
@@ -350,6 +356,12 @@ fn sentence(random: &mut ChaCha8Rng) -> String {
         .collect();
     let when = ["", "", "", " yesterday", " last Friday"][random.random_range(0..5)];
     format!("{}{when}.", words.join(" "))
+}
+
+/// Processor time of this thread: what a busy machine takes for others does not count.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 fn median(seconds: &mut [f64]) -> f64 {

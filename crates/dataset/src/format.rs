@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Read, Seek},
+    io::{BufReader, Cursor, Read, Seek},
     path::Path,
 };
 
@@ -106,9 +106,8 @@ pub(crate) fn open(path: &Path, keyed: bool) -> Result<Opened, DatasetError> {
         Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
         Packing::Zstd => Box::new(zstd::Decoder::new(file).map_err(&unreadable)?),
     };
-    let mut text: Text = BufReader::with_capacity(BUFFER, plain);
-    skip_mark(&mut text).map_err(&unreadable)?;
-    let first = text.fill_buf().map_err(&unreadable)?;
+    let (head, text) = peeked(plain).map_err(&unreadable)?;
+    let first = head.as_slice();
     let begins_list = first.trim_ascii_start().first() == Some(&b'[');
     if is_lines {
         return if begins_list {
@@ -133,17 +132,21 @@ pub(crate) fn open(path: &Path, keyed: bool) -> Result<Opened, DatasetError> {
 pub(crate) fn open_text(path: &Path) -> Result<Text, DatasetError> {
     let unreadable = DatasetError::unreadable(path);
     let file = File::open(path).map_err(&unreadable)?;
-    let mut text: Text = BufReader::with_capacity(BUFFER, Box::new(file));
-    skip_mark(&mut text).map_err(&unreadable)?;
+    let (_, text) = peeked(Box::new(file)).map_err(&unreadable)?;
     Ok(text)
 }
 
-/// Skips the byte-order mark that some editors put in front of UTF-8.
-fn skip_mark(text: &mut Text) -> std::io::Result<()> {
-    if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
-        text.consume(3);
+/// The beginning of a text, and the text from its beginning. The byte-order mark that some editors put in
+/// front of UTF-8 is left out.
+fn peeked(mut text: Box<dyn Read + Send>) -> std::io::Result<(Vec<u8>, Text)> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    let mut head = Vec::new();
+    text.by_ref().take(BUFFER as u64).read_to_end(&mut head)?;
+    if head.starts_with(MARK) {
+        head.drain(..MARK.len());
     }
-    Ok(())
+    let whole = Cursor::new(head.clone()).chain(text);
+    Ok((head, BufReader::with_capacity(BUFFER, Box::new(whole))))
 }
 
 /// Whether the first line of a text that begins with `head` is a whole JSON value with something behind

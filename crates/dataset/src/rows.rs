@@ -209,19 +209,31 @@ impl Row {
     /// # Errors
     /// What is wrong with it, by field.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+        // Keeping track of fields costs more than parsing does, so it is done for rows that are wrong.
+        let parsed = match &self.content {
+            Content::Text(text) => serde_json::from_slice(text),
+            Content::Value(value) => T::deserialize(value),
+        };
+        parsed.map_err(|error| self.located_error::<T>(&error))
+    }
+
+    /// What keeps the row from being a `T`, with the field; `found` is that without it.
+    fn located_error<T: DeserializeOwned>(&self, found: &serde_json::Error) -> RowError {
         match &self.content {
             Content::Text(text) => {
                 let mut deserializer = serde_json::Deserializer::from_slice(text);
-                let row = serde_path_to_error::deserialize(&mut deserializer)
-                    .map_err(|error| self.misfit(&error))?;
-                deserializer
-                    .end()
-                    .map_err(|_| self.error("", "something stands behind the JSON value"))?;
-                Ok(row)
+                match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+                    Err(error) => self.misfit(&error),
+                    Ok(_) => match deserializer.end() {
+                        Err(_) => self.error("", "something stands behind the JSON value"),
+                        Ok(()) => self.error("", found.to_string()),
+                    },
+                }
             }
-            Content::Value(value) => {
-                serde_path_to_error::deserialize(value).map_err(|error| self.misfit(&error))
-            }
+            Content::Value(value) => match serde_path_to_error::deserialize::<_, T>(value) {
+                Err(error) => self.misfit(&error),
+                Ok(_) => self.error("", found.to_string()),
+            },
         }
     }
 

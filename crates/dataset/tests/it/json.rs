@@ -3,6 +3,7 @@
 use std::{fs, io::Write, path::Path};
 
 use dataset::{DatasetError, Format, JsonlWriter, Rows, json_text};
+use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -135,6 +136,54 @@ fn lists_are_told_apart_whatever_stands_in_their_rows() {
             format!(r#"{{"version": "[1]", "more": {{"data": [3]}}, "data": {text}, "end": 1}}"#);
         let file = File::new("rows.json", keyed.as_bytes());
         assert_eq!(json!(file.values(Some("data")).unwrap()), rows);
+    }
+}
+
+/// Rows longer than any buffer, with quotes and escapes at every offset from where buffers end.
+#[test]
+fn rows_may_lie_across_buffers() {
+    for shift in 0..9 {
+        let pad = "x".repeat((1 << 18) - 20 + shift);
+        let rows =
+            json!([{"a": format!("{pad}\\\"]}}"), "b": [pad]}, 1, {"c": "\\".repeat(1 << 18)}]);
+        let file = File::new("rows.json", rows.to_string().as_bytes());
+        assert_eq!(json!(file.values(None).unwrap()), rows);
+        let lines = format!("{}\n{}\n", rows[0], rows[2]);
+        let file = File::new("rows.jsonl", lines.as_bytes());
+        assert_eq!(
+            file.values(None).unwrap(),
+            [rows[0].clone(), rows[2].clone()]
+        );
+    }
+}
+
+fn json_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(|number: f64| json!(number)),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(any::<String>(), inner, 0..4)
+                .prop_map(|fields| fields.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn lists_of_anything_are_read_as_they_are(
+        rows in prop::collection::vec(json_values(), 1..5), pretty in any::<bool>()
+    ) {
+        let list = json!(rows);
+        let text = if pretty { format!("{list:#}") } else { list.to_string() };
+        let file = File::new("rows.json", text.as_bytes());
+        prop_assert_eq!(file.values(None).unwrap(), rows);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chat::Chat;
 use policy::{PolicyError, Request};
-use record::{Call, Fault, Message, Seed, StopReason, TaskId};
+use record::{Call, Fault, Message, Sampling, Seed, StopReason, TaskId};
 
 use crate::Roles;
 
@@ -132,6 +132,59 @@ impl Cx {
             step_reward: None,
         });
         Ok(answer)
+    }
+
+    /// How likely the policy bound to `role` would have answered `messages` with `text`: the mean over the
+    /// tokens of `text` of their log-probabilities, so never above 0. It is asked for no response and no step
+    /// is recorded.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; a text of no tokens and a policy without probabilities are grader faults.
+    pub async fn likelihood(
+        &self,
+        role: &str,
+        messages: &[Message],
+        text: &str,
+    ) -> Result<f64, Fault> {
+        let binding = self.roles.get(role).cloned().ok_or_else(|| unbound(role))?;
+        let chat = binding.policy.chat();
+        let fault = |why: &dyn std::fmt::Display| format!("task {}, role {role}: {why}", self.task);
+        let mut prompt = chat
+            .render(messages, true)
+            .map_err(|error| Fault::grader(fault(&error)))?
+            .tokens;
+        let answer = chat
+            .tokenizer()
+            .encode(text)
+            .map_err(|error| Fault::grader(fault(&error)))?;
+        prompt.extend(&answer);
+        let request = Request {
+            prompt,
+            sampling: Sampling::greedy(1),
+            seed: self.seed.stream(role, 0),
+            top_logprobs: 0,
+            prompt_logprobs: true,
+            role: role.to_owned(),
+            task: self.task.clone(),
+        };
+        let completion = binding.policy.sample(request).await.map_err(|error| {
+            let message = fault(&error);
+            match error {
+                PolicyError::PromptTooLong { .. } => Fault::grader(message),
+                _ => Fault::infra(message),
+            }
+        })?;
+        let scored = &completion.prompt_logprobs;
+        let of_answer = scored.len().checked_sub(answer.len());
+        match of_answer.map(|start| &scored[start..]) {
+            Some(logprobs) if !logprobs.is_empty() => {
+                let sum: f64 = logprobs.iter().map(|&logprob| f64::from(logprob)).sum();
+                Ok(sum / logprobs.len() as f64)
+            }
+            _ => Err(Fault::grader(fault(&format!(
+                "no likelihood of {text:?}: it has no tokens, or the policy has no probabilities"
+            )))),
+        }
     }
 
     /// The seed of the episode's own stream `purpose`.

@@ -9,6 +9,7 @@ use crate::{
     memory::{Fact, FactId, OpRecord},
     metrics::Metric,
     model_judge::Judged,
+    step_reward::Likelihoods,
     task::TurnRole,
 };
 
@@ -90,6 +91,9 @@ pub struct Grade {
     pub evidence: Vec<Evidence>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+    /// Of the gold answer, where a step reward needs them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihoods: Option<Likelihoods>,
 }
 
 /// Something said that an answer follows from.

@@ -91,6 +91,7 @@ pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading
         f1: f64::from(abstained),
         evidence: Vec::new(),
         judged: None,
+        likelihoods: None,
         answer,
     };
     if asked.abstain {
@@ -222,6 +223,10 @@ impl Metric {
             (has("perltqa"), Self::HitRate),
             (has("pubmed"), Self::BoxedInteger),
             (has("icl") && has("memalpha"), Self::BoxedInteger),
+            (
+                has("memalpha") && (has("squad") || has("hotpotqa")),
+                Self::SubstringExactMatch,
+            ),
             (has("icl"), Self::InContextLearning),
             (has("eventqa"), Self::EventQa),
             (has("detective"), Self::MemoryAgentBenchExactMatch),

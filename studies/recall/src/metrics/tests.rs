@@ -430,6 +430,9 @@ fn every_source_has_its_metric() {
         ("longmemeval_s", Metric::LongMemEval),
         ("memalpha/booksum", Metric::KeywordRecall),
         ("mem-alpha/pubmed-rct", Metric::BoxedInteger),
+        ("memalpha-squad", Metric::SubstringExactMatch),
+        ("rulerhqa", Metric::RulerHotpotqa),
+        ("mem1", Metric::MultiObjective),
         (
             "memory_agent_bench/icl_banking77",
             Metric::InContextLearning,

@@ -15,6 +15,15 @@ pub(crate) trait Ask: Send {
         messages: &[Message],
     ) -> impl Future<Output = Result<Answer, Fault>> + Send;
 
+    /// The mean log-probability of the tokens of `text` as the answer of `role` to `messages`; `None` of
+    /// somebody who has no probabilities by nature.
+    fn likelihood(
+        &self,
+        role: &str,
+        messages: &[Message],
+        text: &str,
+    ) -> impl Future<Output = Result<Option<f64>, Fault>> + Send;
+
     /// The number that the next call will have.
     fn next_step(&self) -> u32;
 }
@@ -28,6 +37,15 @@ impl Ask for Cx {
     ) -> Result<Answer, Fault> {
         self.at_turn(turn_id);
         Cx::ask(self, role, messages).await
+    }
+
+    async fn likelihood(
+        &self,
+        role: &str,
+        messages: &[Message],
+        text: &str,
+    ) -> Result<Option<f64>, Fault> {
+        Cx::likelihood(self, role, messages, text).await.map(Some)
     }
 
     fn next_step(&self) -> u32 {

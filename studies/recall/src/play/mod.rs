@@ -5,11 +5,11 @@ mod writing;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use record::{Fault, Reward, StopReason};
+use record::{Fault, Message, Reward, StopReason};
 
 use crate::{
     config::RecallConfig,
-    event::{Event, Notes, Retrieved},
+    event::{Event, Grade, Notes, Retrieved},
     memory::{
         BlockTokens, Extraction, Hit, MemoryManager, MemoryState, MemoryView, RetrieveOptions,
         SnapshotCache, SnapshotKey,
@@ -17,6 +17,7 @@ use crate::{
     metrics::{Metric, grade_turn},
     model_judge::ModelJudge,
     prompts::{answer_prompt, shown},
+    step_reward::Likelihoods,
     task::{Task, TurnRole, TurnSpec},
 };
 
@@ -179,6 +180,9 @@ impl Walk<'_> {
                 .judge(asker, turn.turn_id, &question, &asked, grade, reading)
                 .await?;
         }
+        if let Some(grade) = &mut grade {
+            grade.likelihoods = self.likelihoods(turn, &prompt, grade, asker).await?;
+        }
         let memory_ops = self
             .stage
             .manager
@@ -194,6 +198,36 @@ impl Walk<'_> {
             ..event
         });
         Ok(())
+    }
+
+    /// How likely the gold answer was after `prompt`, and after the same one with nothing remembered: of answers
+    /// that earned something, where `info_gain` is paid.
+    async fn likelihoods(
+        &self,
+        turn: &TurnSpec,
+        prompt: &[Message],
+        grade: &Grade,
+        asker: &mut impl Ask,
+    ) -> Result<Option<Likelihoods>, Fault> {
+        let config = self.stage.config;
+        let wanted = config.step_rewards.info_gain.is_some() && grade.score > 0.0;
+        if !wanted || grade.abstain || grade.gold.trim().is_empty() {
+            return Ok(None);
+        }
+        let empty = answer_prompt(
+            &config.prompt,
+            String::new(),
+            &turn.observation(),
+            turn.timestamp.as_deref(),
+        );
+        let with_memory = asker.likelihood(ANSWER, prompt, &grade.gold).await?;
+        let without_memory = asker.likelihood(ANSWER, &empty, &grade.gold).await?;
+        Ok(with_memory
+            .zip(without_memory)
+            .map(|(with_memory, without_memory)| Likelihoods {
+                with_memory,
+                without_memory,
+            }))
     }
 
     fn metric(&self) -> Metric {

@@ -106,11 +106,15 @@ pub struct Given {
 }
 
 impl Given {
-    /// Chunk questions without more calls: those of the episode's own questions whose evidence all lies in one
-    /// turn are about that turn, with the grades that their answers have.
+    /// What the notes of an episode give. Chunk questions come without more calls: those of the episode's own
+    /// questions whose evidence all lies in one turn are about that turn, with the grades that their answers
+    /// have. Likelihoods are those of its grades.
     pub fn of_questions(notes: &Notes) -> Self {
         let mut chunk_qa: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for grade in notes.events.iter().filter_map(|event| event.grade.as_ref()) {
+        let mut likelihoods = BTreeMap::new();
+        for event in &notes.events {
+            let Some(grade) = &event.grade else { continue };
+            likelihoods.extend(grade.likelihoods.map(|found| (event.turn_id, found)));
             let mut turns = grade.evidence.iter().map(|evidence| evidence.turn_id);
             if let Some(turn_id) = turns.next()
                 && turns.all(|other| other == turn_id)
@@ -120,7 +124,7 @@ impl Given {
         }
         Self {
             chunk_qa,
-            likelihoods: BTreeMap::new(),
+            likelihoods,
         }
     }
 }

@@ -188,6 +188,10 @@ impl Ask for Class<'_> {
         })
     }
 
+    async fn likelihood(&self, _: &str, _: &[Message], _: &str) -> Result<Option<f64>, Fault> {
+        Ok(None)
+    }
+
     fn next_step(&self) -> u32 {
         self.step
     }

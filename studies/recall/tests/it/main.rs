@@ -10,4 +10,5 @@ mod episodes;
 mod fixture;
 mod four_roles;
 mod gold;
+mod info_gain;
 mod judge;

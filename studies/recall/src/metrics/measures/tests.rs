@@ -44,6 +44,7 @@ fn grade(question_type: &str, exact_match: f64, f1: f64) -> Grade {
         f1,
         evidence: Vec::new(),
         judged: None,
+        likelihoods: None,
     }
 }
 

@@ -39,7 +39,12 @@ impl MemoryManager {
         }
         let folds = matches!(compression, Compression::Extractive | Compression::Rolling);
         let sentences = if folds {
-            let extracted = extract::extract(turn, self.config.summary_tokens, &self.count);
+            let extracted = extract::extract(
+                turn,
+                self.config.summary_tokens,
+                self.config.resolve_possessive,
+                &self.count,
+            );
             extracted.into_iter().map(|fact| fact.text).collect()
         } else {
             Vec::new()

@@ -31,6 +31,9 @@ pub struct MemoryConfig {
     pub near_duplicate: f64,
     /// Whether a text that was learnt at another time is another fact, and no duplicate.
     pub keep_repeats: bool,
+    /// Under `extraction = "rule"`, say what speakers say of something of their own by their name: `Ann: my cat
+    /// is grey.` is written down as `Ann's cat is grey.` Of English alone.
+    pub resolve_possessive: bool,
     /// Stored facts that are shown beside a new one when it is decided what becomes of it.
     pub shown_neighbours: usize,
     /// Whether a question and its answer become part of the recent turns.
@@ -164,6 +167,7 @@ impl Default for MemoryConfig {
             max_facts: 0,
             near_duplicate: 0.9,
             keep_repeats: false,
+            resolve_possessive: false,
             shown_neighbours: 10,
             remember_answers: false,
             fact_order: FactOrder::default(),

@@ -20,8 +20,15 @@ pub struct Extracted {
 
 /// One fact a sentence, behind its speaker, with the dates that follow from the turn's own; sentences that
 /// are nothing but a greeting, thanks or a farewell are dropped. What says when it happened is episodic, the
-/// rest semantic. Sentences of more than `limit` tokens become several facts (0: no limit).
-pub fn extract(turn: &TurnSpec, limit: usize, count: &CountTokens) -> Vec<Extracted> {
+/// rest semantic. Sentences of more than `limit` tokens become several facts (0: no limit). With `possessive`,
+/// what a speaker says of something of their own is said of it by name: `Ann: my cat is grey.` becomes
+/// `Ann's cat is grey.`
+pub fn extract(
+    turn: &TurnSpec,
+    limit: usize,
+    possessive: bool,
+    count: &CountTokens,
+) -> Vec<Extracted> {
     let today = turn.timestamp.as_deref().and_then(Day::read);
     let mut extracted = Vec::new();
     for utterance in &turn.utterances {
@@ -45,7 +52,10 @@ pub fn extract(turn: &TurnSpec, limit: usize, count: &CountTokens) -> Vec<Extrac
                 None => sentence.to_owned(),
             };
             let text = match &utterance.speaker {
-                Some(speaker) => format!("{speaker}: {resolved}"),
+                Some(speaker) => match own(&resolved).filter(|_| possessive) {
+                    Some(rest) => format!("{speaker}'s {rest}"),
+                    None => format!("{speaker}: {resolved}"),
+                },
                 None => resolved,
             };
             let limit = if limit == 0 { usize::MAX } else { limit };
@@ -61,6 +71,12 @@ pub fn extract(turn: &TurnSpec, limit: usize, count: &CountTokens) -> Vec<Extrac
         }
     }
     extracted
+}
+
+/// What follows `my` in a sentence that begins with it.
+fn own(sentence: &str) -> Option<&str> {
+    let (first, rest) = sentence.split_once(' ')?;
+    first.eq_ignore_ascii_case("my").then_some(rest)
 }
 
 /// The turn as it is, in pieces of at most `limit` tokens that end where lines end, or, within lines that are

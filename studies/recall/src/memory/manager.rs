@@ -95,7 +95,12 @@ impl MemoryManager {
     /// policy or a model extracts, or nobody does, nothing happens.
     pub fn extract_facts(&self, state: &mut MemoryState, turn: &TurnSpec) -> Vec<OpRecord> {
         let extracted = match self.config.extraction {
-            Extraction::Rule => extract::extract(turn, self.config.fact_tokens, &self.count),
+            Extraction::Rule => extract::extract(
+                turn,
+                self.config.fact_tokens,
+                self.config.resolve_possessive,
+                &self.count,
+            ),
             Extraction::Chunk => extract::chunks(turn, self.config.chunk_tokens, &self.count),
             Extraction::None | Extraction::Model | Extraction::Policy | Extraction::FourRoles => {
                 return Vec::new();

@@ -49,6 +49,9 @@ pub struct Mix {
     pub drill_notes: usize,
     /// Chance that a drill is about one of the two people alone: the easier half of the skill.
     pub drill_alone: f64,
+    /// Chance that the notes of a drill are those that share most words with one of its questions, as
+    /// what is retrieved does, and not just any.
+    pub drill_near: f64,
 }
 
 impl Default for Mix {
@@ -61,6 +64,7 @@ impl Default for Mix {
             drill: 0,
             drill_notes: 10,
             drill_alone: 0.0,
+            drill_near: 0.0,
         }
     }
 }
@@ -209,6 +213,16 @@ impl Class<'_> {
         let live = facts.iter().filter(|fact| fact.is_live());
         let mut shown: Vec<&Fact> = live.filter(|fact| is_about(&fact.text, person)).collect();
         shown.shuffle(&mut self.rng);
+        if self.rng.random_bool(self.mix.drill_near)
+            && let Some(question) = self.draft.asked.choose(&mut self.rng)
+        {
+            let words: Vec<&str> = words(&question.text).collect();
+            let shared = |fact: &Fact| {
+                let found = self::words(&fact.text).filter(|word| words.contains(word));
+                found.count()
+            };
+            shown.sort_by_key(|fact| std::cmp::Reverse(shared(fact)));
+        }
         shown.truncate(self.mix.drill_notes);
         shown.sort_by_key(|fact| fact.id);
         let lines: Vec<String> = shown
@@ -267,8 +281,13 @@ impl Class<'_> {
         let story = &self.draft.story;
         let stated = story.stated(asked.person, asked.attribute);
         let told = stated.filter(|(line, stated)| {
-            let said = format!("{}: {}", story.people[line.person], line.text);
-            notes.contains(&said) || notes.contains(&story.written(asked.person, *stated))
+            let name = story.people[line.person];
+            let forms = [
+                format!("{name}: {}", line.text),
+                line.text.replacen("my ", &format!("{name}'s "), 1),
+                story.written(asked.person, *stated),
+            ];
+            forms.iter().any(|form| notes.contains(form))
         });
         let period = |(line, stated): (&Line, Stated)| Period {
             session: line.session,
@@ -322,4 +341,9 @@ impl Class<'_> {
         }
         lines.join("\n")
     }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric())
+        .filter(|word| word.len() > 1)
 }

@@ -54,7 +54,9 @@ pub(super) struct Attribute {
 
 pub(super) const ATTRIBUTES: [Attribute; 5] = [
     Attribute {
-        values: ["Paris", "Rome", "Oslo", "Lima", "Cairo", "Delhi", "Quito", "Tokyo", "Accra", "Berlin"],
+        values: [
+            "Paris", "Rome", "Oslo", "Lima", "Cairo", "Delhi", "Quito", "Tokyo", "Accra", "Berlin",
+        ],
         said: ["my city is {}.", "my city is now {}."],
         besides: ["my sister's city is {}.", "I read about the city {}."],
         written: "@'s city is {}.",
@@ -63,8 +65,10 @@ pub(super) const ATTRIBUTES: [Attribute; 5] = [
         ever: "What cities has @ had?",
     },
     Attribute {
-        values: ["baker", "nurse", "pilot", "tailor", "farmer", "lawyer", "singer", "doctor", "waiter",
-            "judge"],
+        values: [
+            "baker", "nurse", "pilot", "tailor", "farmer", "lawyer", "singer", "doctor", "waiter",
+            "judge",
+        ],
         said: ["my job is {}.", "my job is now {}."],
         besides: ["my sister's job is {}.", "I read about the job {}."],
         written: "@'s job is {}.",
@@ -73,7 +77,9 @@ pub(super) const ATTRIBUTES: [Attribute; 5] = [
         ever: "What jobs has @ had?",
     },
     Attribute {
-        values: ["rice", "pizza", "soup", "curry", "bread", "cheese", "pasta", "salad", "beans", "fish"],
+        values: [
+            "rice", "pizza", "soup", "curry", "bread", "cheese", "pasta", "salad", "beans", "fish",
+        ],
         said: ["my food is {}.", "my food is now {}."],
         besides: ["my sister's food is {}.", "I read about the food {}."],
         written: "@'s food is {}.",
@@ -82,8 +88,10 @@ pub(super) const ATTRIBUTES: [Attribute; 5] = [
         ever: "What foods has @ had?",
     },
     Attribute {
-        values: ["cat", "dog", "parrot", "rabbit", "turtle", "hamster", "lizard", "goat", "pony",
-            "snake"],
+        values: [
+            "cat", "dog", "parrot", "rabbit", "turtle", "hamster", "lizard", "goat", "pony",
+            "snake",
+        ],
         said: ["my pet is {}.", "my pet is now {}."],
         besides: ["my sister's pet is {}.", "I read about the pet {}."],
         written: "@'s pet is {}.",
@@ -92,8 +100,10 @@ pub(super) const ATTRIBUTES: [Attribute; 5] = [
         ever: "What pets has @ had?",
     },
     Attribute {
-        values: ["tennis", "chess", "rugby", "hockey", "golf", "judo", "rowing", "boxing", "skiing",
-            "diving"],
+        values: [
+            "tennis", "chess", "rugby", "hockey", "golf", "judo", "rowing", "boxing", "skiing",
+            "diving",
+        ],
         said: ["my sport is {}.", "my sport is now {}."],
         besides: ["my sister's sport is {}.", "I read about the sport {}."],
         written: "@'s sport is {}.",

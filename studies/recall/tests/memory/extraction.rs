@@ -26,7 +26,7 @@ fn turns_become_the_facts_of_their_cases() {
         let turn: TurnSpec = serde_json::from_str(&turn).unwrap();
         let wanted = fs::read_to_string(folder.join("facts.txt")).unwrap();
         let mut found = String::new();
-        for fact in extract(&turn, 0, &words()) {
+        for fact in extract(&turn, 0, false, &words()) {
             let sources = match fact.source_ids.as_slice() {
                 [] => "-".to_owned(),
                 sources => sources.join(" "),
@@ -38,9 +38,24 @@ fn turns_become_the_facts_of_their_cases() {
 }
 
 #[test]
+fn what_speakers_say_of_their_own_may_be_said_by_name() {
+    let mut turn = history(0, &["Hi! My cat is grey. I love my cat."]);
+    turn.utterances[0].speaker = Some("Ann".to_owned());
+    let texts = |possessive| -> Vec<String> {
+        let facts = extract(&turn, 0, possessive, &words());
+        facts.into_iter().map(|fact| fact.text).collect()
+    };
+    assert_eq!(
+        texts(false),
+        ["Ann: My cat is grey.", "Ann: I love my cat."]
+    );
+    assert_eq!(texts(true), ["Ann's cat is grey.", "Ann: I love my cat."]);
+}
+
+#[test]
 fn long_sentences_become_several_facts_that_lose_no_word() {
     let turn = history(0, &["one two three four five six seven eight"]);
-    let facts = extract(&turn, 3, &words());
+    let facts = extract(&turn, 3, false, &words());
     let texts: Vec<&str> = facts.iter().map(|fact| fact.text.as_str()).collect();
     assert_eq!(texts, ["one two three", "four five six", "seven eight"]);
 }

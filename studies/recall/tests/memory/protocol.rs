@@ -384,7 +384,7 @@ fn any_op() -> impl Strategy<Value = MemoryOp> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn any_text_is_read_and_every_byte_has_its_piece(text in messy()) {

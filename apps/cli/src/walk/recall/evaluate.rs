@@ -24,7 +24,7 @@ use super::{
 use crate::{
     failure::{Classify, Failure, Outcome},
     walk::{
-        Again, Engines,
+        Again, Engines, PolicySettings,
         evaluate::{Played, faults, share},
         tasks::TaskSets,
         vocabulary::Chats,
@@ -117,14 +117,11 @@ fn evaluated(recipe: &Recipe, name: &str, baselines: bool) -> Vec<Remembering> {
             });
         }
     }
+    let policies = recipe.common().policies;
+    let ends = policies.iter().map(|policy| checkpoint(policy, name));
     all.push(Remembering {
         name: name.to_owned(),
-        policy: recipe
-            .policies
-            .keys()
-            .map(|policy| format!("{policy}-{name}"))
-            .collect::<Vec<_>>()
-            .join(", "),
+        policy: ends.collect::<Vec<_>>().join(", "),
         config: own,
     });
     all
@@ -190,10 +187,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
 fn stored(again: &Again<'_>, recipe: &Recipe, name: &str) -> Outcome<Option<(Chats, Models)>> {
     let (mut chats, mut models) = (Vec::new(), Models::new());
     for policy in &recipe.common().policies {
-        let checkpoint = match name {
-            AFTER if policy.reinforced => reinforced_checkpoint(policy.name),
-            _ => supervised_checkpoint(policy.name),
-        };
+        let checkpoint = checkpoint(policy, name);
         if again.reader.replay().checkpoint(&checkpoint).is_none() {
             return Ok(None);
         }
@@ -203,6 +197,14 @@ fn stored(again: &Again<'_>, recipe: &Recipe, name: &str) -> Outcome<Option<(Cha
         models.insert(policy.name.to_owned(), Arc::new(model));
     }
     Ok(Some((Chats::from_iter(chats), models)))
+}
+
+/// The checkpoint of a policy as it is in the evaluations of this name.
+fn checkpoint(policy: &PolicySettings<'_>, name: &str) -> String {
+    match name {
+        AFTER if policy.reinforced => reinforced_checkpoint(policy.name),
+        _ => supervised_checkpoint(policy.name),
+    }
 }
 
 /// An evaluation in one line.

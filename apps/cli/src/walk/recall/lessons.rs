@@ -49,11 +49,14 @@ impl RecallRun<'_> {
         let mut models = Models::new();
         for policy in &common.policies {
             let roles = roles_of(recipe, policy.name);
-            frame.screen.headline(format!(
-                "Supervised: {} learns what a teacher says as {}",
-                policy.name,
-                roles.join(" and as ")
-            ));
+            let plays = roles.join(" and as ");
+            frame.screen.headline(match policy.stages.len() {
+                0 => format!("{}: untaught, it plays as {plays}", policy.name),
+                _ => format!(
+                    "Supervised: {} learns what a teacher says as {plays}",
+                    policy.name
+                ),
+            });
             let chat = chats.of(policy.name)?;
             let supervision = Supervision {
                 policy,

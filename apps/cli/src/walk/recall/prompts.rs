@@ -1,10 +1,10 @@
 //! Prompts that leave no room for a response are refused before anything is trained.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use recall::{
-    BarePrompt, Granularity, Recall, Task,
+    ANSWER, Granularity, JUDGE, Recall, Task, TurnRole, TurnSpec,
     tiny::{Draft, Split},
 };
 use record::{Message, Seed};
@@ -43,8 +43,11 @@ impl RecallRun<'_> {
     }
 }
 
+/// Turns of a role that are rendered and counted: the longest ones in bytes.
+const COUNTED: usize = 256;
+
 impl Recipe {
-    pub(super) fn check_room<'a, T: Iterator<Item = &'a Arc<Task>>>(
+    fn check_room<'a, T: Iterator<Item = &'a Arc<Task>>>(
         &self,
         study: &Recall,
         chats: &Chats,
@@ -55,37 +58,43 @@ impl Recipe {
             let context = policy.config(common.tokenizer)?.context;
             let chat = chats
                 .of(policy.name)
-                .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+                .map_err(|failure| anyhow!("{failure}"))?;
             for (role, sampling) in self.samplings(policy.name) {
-                for task in tasks() {
-                    for turn in &task.public.turns {
-                        let Some(BarePrompt {
-                            messages,
-                            shown_tokens,
-                        }) = study.bare_prompt(role, &task.public, turn)
-                        else {
-                            continue;
-                        };
-                        let said = prompt_tokens(chat, &messages).with_context(|| {
-                            format!("task {}: a prompt of the role {role}", task.id)
-                        })?;
-                        let needed = said + shown_tokens + sampling.max_tokens;
-                        ensure!(
-                            needed <= context,
-                            "task {}, turn {}: the role {role} may need {needed} tokens, {said} of the turn, \
-                             {shown_tokens} of memory (prompt.context_tokens) and {} of the response \
-                             ({}.roles.{role}.max_tokens), and the context of {}.model is {context}; lower \
-                             one of them, leave the task out, or give the model a longer context",
-                            task.id,
-                            turn.turn_id,
-                            sampling.max_tokens,
-                            policy.key,
-                            policy.key,
-                        );
-                    }
+                let mut turns: Vec<(&Task, &TurnSpec)> = tasks()
+                    .flat_map(|task| task.public.turns.iter().map(move |turn| (&**task, turn)))
+                    .filter(|(_, turn)| is_asked(role, turn))
+                    .collect();
+                turns.sort_by_key(|(_, turn)| Reverse(turn.observation().len()));
+                for (task, turn) in turns.into_iter().take(COUNTED) {
+                    let Some(bare) = study.bare_prompt(role, &task.public, turn) else {
+                        continue;
+                    };
+                    let said = prompt_tokens(chat, &bare.messages).with_context(|| {
+                        format!("task {}: a prompt of the role {role}", task.id)
+                    })?;
+                    let needed = said + bare.shown_tokens + sampling.max_tokens;
+                    ensure!(
+                        needed <= context,
+                        "task {}, turn {}: the role {role} may need {needed} tokens, {said} of the turn, \
+                         {} of memory (prompt.context_tokens) and {} of the response \
+                         ({}.roles.{role}.max_tokens), and the context of {}.model is {context}; lower \
+                         one of them, leave the task out, or give the model a longer context",
+                        task.id,
+                        turn.turn_id,
+                        bare.shown_tokens,
+                        sampling.max_tokens,
+                        policy.key,
+                        policy.key,
+                    );
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether a role is asked in such turns: those who answer or judge in target turns, the others in those of
+/// the history.
+fn is_asked(role: &str, turn: &TurnSpec) -> bool {
+    [ANSWER, JUDGE].contains(&role) == (turn.turn_role == TurnRole::Target)
 }

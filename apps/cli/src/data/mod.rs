@@ -1,6 +1,7 @@
-//! `etude data`: datasets of others as tasks of our studies, and files of tasks looked over.
+//! `etude data`: datasets of others as tasks of our studies, files of tasks looked over, and rows for others.
 
 mod check;
+mod export_batch;
 mod recall;
 
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ enum DataCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Write the rows of a step of a run for others, as docs/verl.md says
+    ExportBatch(export_batch::ExportBatchArgs),
 }
 
 /// What the tasks are for.
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
             study: Study::Recall(args),
         } => recall::run(args, screen),
         DataCommand::Check { files, json } => check::run(files, *json, screen),
+        DataCommand::ExportBatch(args) => export_batch::run(args, screen),
     }
 }
 

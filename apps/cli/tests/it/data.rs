@@ -10,7 +10,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::etude::{assert_success, etude, package, stderr};
+use crate::{
+    etude::{assert_success, etude, package, stderr},
+    runs::uninterrupted,
+};
 
 /// A file that the study's adapters are tested with.
 fn case(name: &str) -> String {
@@ -251,4 +254,50 @@ fn faults_of_tasks_are_found() {
         }
     }
     assert!(said.ends_with("etude: 8 rows are bad\n"), "{said}");
+}
+
+#[test]
+fn rows_of_a_step_are_exported_for_others() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("batch").display().to_string();
+    let run = uninterrupted().display().to_string();
+    let export = |more: &[&str]| {
+        let arguments = ["export-batch", &run, "--out", &out];
+        data(arguments.iter().chain(more).copied())
+    };
+    let told = told(&export(&[
+        "--step",
+        "2",
+        "--rows-divisible-by",
+        "5",
+        "--json",
+    ]));
+    let rows = told["rows"].as_u64().unwrap();
+    let padding = told["padding_rows"].as_u64().unwrap();
+    assert!(rows > 0 && (rows + padding).is_multiple_of(5), "{told}");
+    assert_eq!(told["roles"], serde_json::json!(["critic"]));
+    let side: Value =
+        serde_json::from_slice(&fs::read(Path::new(&out).join("batch.json")).unwrap()).unwrap();
+    let keys = side["non_tensors"]["row_key"].as_array().unwrap();
+    assert_eq!(keys.len() as u64, rows + padding);
+    assert_eq!(
+        keys.iter().filter(|key| key.is_null()).count() as u64,
+        padding
+    );
+    let events = side["meta_info"]["step_meta"].as_array().unwrap();
+    // The reviser's calls are events too, without rows.
+    assert!(events.iter().any(|event| event["agent_role"] == "reviser"));
+    assert_eq!(events.len() as u64, told["events"].as_u64().unwrap());
+    let tensors = fs::read(Path::new(&out).join("batch.safetensors")).unwrap();
+    let length = u64::from_le_bytes(tensors[..8].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&tensors[8..8 + length]).unwrap();
+    assert_eq!(header["prompts"]["dtype"], "I64");
+    assert_eq!(header["input_ids"]["shape"], told["shape"]);
+
+    let missing = export(&["--step", "9999"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("step 9999 is not in the run, which has "));
+    let other = export(&["--step", "2", "--policy", "answer"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(stderr(&other).contains("the run trains no policy `answer`, but critic"));
 }

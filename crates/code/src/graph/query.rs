@@ -29,7 +29,7 @@ pub struct Hit {
 }
 
 /// Hits that are ranked; what scores less has no turn.
-const RANKED: usize = 4096;
+const RANKED: usize = 1024;
 
 /// Words that say nothing about code.
 const STOPWORDS: [&str; 40] = [

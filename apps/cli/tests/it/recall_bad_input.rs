@@ -62,6 +62,34 @@ const RECIPES: &[(&str, &[&str], &[&str])] = &[
         &["topk", "did you mean `top_k`"],
     ),
     (
+        "an unknown step reward",
+        &["step_rewards.fromat={weight=1.0}"],
+        &["fromat", "did you mean `format`"],
+    ),
+    (
+        "a step reward with bounds the wrong way round",
+        &["step_rewards.evidence={weight=1.0, clip=[1.0, -1.0]}"],
+        &["step reward `evidence`", "lower bound first"],
+    ),
+    (
+        "a judge whom nobody plays",
+        &["reward.judge=true"],
+        &["no policy plays `judge`"],
+    ),
+    (
+        "a judge who is trained",
+        &[
+            "reward.judge=true",
+            "policies.reader.roles={answer={max_tokens=8}, judge={max_tokens=4}}",
+        ],
+        &["policies.reader plays `judge`", "let another policy judge"],
+    ),
+    (
+        "an unknown metric",
+        &["reward.metric=locom"],
+        &["locom", "did you mean `locomo`"],
+    ),
+    (
         "a memory that finds nothing",
         &["memory.top_k=0"],
         &["top_k"],

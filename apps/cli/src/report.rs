@@ -11,8 +11,8 @@ use crate::{
     screen::Screen,
 };
 
-/// Tasks whose critiques are printed at the end of a run.
-const SHOWN_CRITIQUES: usize = 2;
+/// Tasks whose episodes are printed at the end of a run.
+const SHOWN_SAMPLES: usize = 2;
 
 pub(crate) fn run(args: &ReportArgs, screen: Screen) -> Outcome<()> {
     if let [directory] = args.runs.as_slice() {
@@ -42,9 +42,9 @@ pub(crate) fn print_result(directory: &Path, json: bool, screen: Screen) -> Outc
     let view = RunView::load(directory).asked()?;
     screen.say("");
     print_text(&report::summary_text(&view))?;
-    let critiques = report::critiques_text(&view, SHOWN_CRITIQUES);
-    if !critiques.is_empty() {
-        print_text(&format!("\n{critiques}"))?;
+    let samples = report::samples_text(&view, SHOWN_SAMPLES);
+    if !samples.is_empty() {
+        print_text(&format!("\n{samples}"))?;
     }
     screen.say(format!(
         "report: {}",

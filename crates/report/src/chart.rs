@@ -17,6 +17,9 @@ const SMOOTH_FROM: usize = 24;
 /// More points than this get no hover text each; every n-th does.
 const MOST_HOVERS: usize = 120;
 
+/// What the horizontal axis counts unless a chart says otherwise.
+const STEP: &str = "step";
+
 /// A named line. Points are in order of `x`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
@@ -29,6 +32,8 @@ pub(crate) struct Series {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) meaning: String,
+    /// What the horizontal axis counts.
+    pub(crate) x_name: &'static str,
     pub(crate) width: f64,
     pub(crate) height: f64,
     /// Left, right, top and bottom of the plot itself.
@@ -65,8 +70,19 @@ pub(crate) struct Hover {
 }
 
 impl Chart {
-    /// `None` when no series has a point.
+    /// By step; `None` when no series has a point.
     pub(crate) fn of(title: &str, meaning: &str, unit: Unit, series: &[Series]) -> Option<Self> {
+        Self::over(STEP, title, meaning, unit, series)
+    }
+
+    /// By what `x_name` counts; `None` when no series has a point.
+    pub(crate) fn over(
+        x_name: &'static str,
+        title: &str,
+        meaning: &str,
+        unit: Unit,
+        series: &[Series],
+    ) -> Option<Self> {
         let points = || series.iter().flat_map(|one| &one.points);
         points().next()?;
         let x_range = range(points().map(|point| point.0));
@@ -92,13 +108,14 @@ impl Chart {
         Some(Self {
             title: title.to_owned(),
             meaning: meaning.to_owned(),
+            x_name,
             width: WIDTH,
             height: HEIGHT,
             plot: [LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM],
             lines: series
                 .iter()
                 .filter(|one| !one.points.is_empty())
-                .map(|one| Line::of(one, unit, &axes))
+                .map(|one| Line::of(one, x_name, unit, &axes))
                 .collect(),
             x_ticks: x_ticks.collect(),
             y_ticks: y_ticks.collect(),
@@ -133,7 +150,7 @@ impl Axes {
 }
 
 impl Line {
-    fn of(series: &Series, unit: Unit, axes: &Axes) -> Self {
+    fn of(series: &Series, x_name: &str, unit: Unit, axes: &Axes) -> Self {
         let points = &series.points;
         let smooth = points.len() >= SMOOTH_FROM && !mostly_one_value(points);
         let few = (points.len() / 10).clamp(1, 5);
@@ -146,7 +163,7 @@ impl Line {
             .map(|&(x, y)| Hover {
                 x: axes.x(x),
                 y: axes.y(y),
-                text: format!("{}, step {x}: {}", series.label, unit.write(y)),
+                text: format!("{}, {x_name} {x}: {}", series.label, unit.write(y)),
             });
         Self {
             label: series.label.clone(),

@@ -1,16 +1,20 @@
 //! Evaluations side by side, and what changed between two of them.
 
 use journal::{Evaluation, Replay};
-use record::Estimate;
+use record::{Estimate, Group};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::words::{self, Better, Unit};
+use crate::{
+    run_view::RunView,
+    words::{self, Better, Unit},
+};
 
 /// Note by which a study names the two evaluations to compare: `{"before": name, "after": name}`.
 const COMPARE_NOTE: &str = "report/compare";
 
-/// Evaluations whose names begin so are gates; they have a table of their own.
+/// Evaluations whose names begin so are gates; they have a table of their own. So has every other
+/// evaluation that is beside the main ones: its name has a `/`.
 pub(crate) const GATE_PREFIX: &str = "gate/";
 
 /// Metrics down, evaluations across.
@@ -58,12 +62,21 @@ pub(crate) struct Change {
 }
 
 impl Comparison {
+    /// All main evaluations with all their metrics.
     pub(crate) fn of(replay: &Replay) -> Self {
-        let evaluations = shown(replay);
-        let compared = compared(replay);
+        Self::of_some(&shown(replay), compared(replay), |_| true)
+    }
+
+    /// Some evaluations, with the metrics that are wanted.
+    pub(crate) fn of_some(
+        evaluations: &[&Evaluation],
+        compared: Option<(&Evaluation, &Evaluation)>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Self {
         let mut metrics: Vec<&str> = evaluations
             .iter()
             .flat_map(|evaluation| evaluation.metrics.keys().map(String::as_str))
+            .filter(|metric| wanted(metric))
             .collect();
         metrics.sort_by_key(|metric| words::rank(metric));
         metrics.dedup();
@@ -74,7 +87,7 @@ impl Comparison {
                 .collect(),
             rows: metrics
                 .iter()
-                .map(|metric| Row::of(metric, &evaluations, compared))
+                .map(|metric| Row::of(metric, evaluations, compared))
                 .collect(),
             change_heading: compared
                 .map(|(before, after)| format!("{} → {}", before.name, after.name)),
@@ -89,7 +102,7 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
         let only = evaluations.first()?;
         let metric = main_metric(only)?;
         let interval = only.metrics[metric];
-        let unit = Unit::of([&interval].into_iter());
+        let unit = Unit::of_metric(metric, [&interval].into_iter());
         return Some(format!(
             "{} is {} (95 % interval {}) for {} on {}.",
             words::label_of(metric),
@@ -101,19 +114,8 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
     };
     let metric = main_metric(after)?;
     let (old, new) = (*before.metrics.get(metric)?, after.metrics[metric]);
-    let unit = Unit::of([&old, &new].into_iter());
-    let verb = if new.value > old.value {
-        "rose"
-    } else if new.value < old.value {
-        "fell"
-    } else {
-        "stayed"
-    };
-    let overlap = if overlap(old, new) {
-        "the 95 % intervals overlap, so this run alone does not settle it"
-    } else {
-        "the 95 % intervals do not overlap"
-    };
+    let unit = Unit::of_metric(metric, [&old, &new].into_iter());
+    let (verb, overlap) = (verb(old, new), overlap_said(old, new));
     Some(format!(
         "{} {verb} from {} ({}) with {} to {} ({}) with {} on {}: {}, and {overlap}.",
         words::label_of(metric),
@@ -126,6 +128,24 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
         words::count(after.n_tasks, "held-out task"),
         unit.difference(new.value - old.value),
     ))
+}
+
+pub(crate) fn verb(old: Estimate, new: Estimate) -> &'static str {
+    if new.value > old.value {
+        "rose"
+    } else if new.value < old.value {
+        "fell"
+    } else {
+        "stayed"
+    }
+}
+
+pub(crate) fn overlap_said(old: Estimate, new: Estimate) -> &'static str {
+    if overlap(old, new) {
+        "the 95 % intervals overlap, so this run alone does not settle it"
+    } else {
+        "the 95 % intervals do not overlap"
+    }
 }
 
 /// The two evaluations to compare: those that the study names, or `sft` and `rl`, or the last two.
@@ -145,16 +165,40 @@ pub(crate) fn compared(replay: &Replay) -> Option<(&Evaluation, &Evaluation)> {
     })
 }
 
+fn episodes_of<'a>(
+    run: &'a RunView,
+    evaluation: &'a Evaluation,
+) -> Option<(&'a Evaluation, &'a Vec<Group>)> {
+    Some((evaluation, run.episodes.get(&evaluation.name)?))
+}
+
 /// Whether two intervals have a point in common.
 pub(crate) fn overlap(a: Estimate, b: Estimate) -> bool {
     a.low.max(b.low) <= a.high.min(b.high)
 }
 
-fn shown(replay: &Replay) -> Vec<&Evaluation> {
+/// The main evaluations.
+pub(crate) fn shown(replay: &Replay) -> Vec<&Evaluation> {
     replay
         .evaluations()
-        .filter(|evaluation| !evaluation.name.starts_with(GATE_PREFIX))
+        .filter(|evaluation| !evaluation.name.contains('/'))
         .collect()
+}
+
+/// The evaluations that are compared, as far as they kept their episodes; or the last main one that did.
+pub(crate) fn with_episodes(run: &RunView) -> Vec<(&Evaluation, &Vec<Group>)> {
+    let with_episodes = |evaluation| episodes_of(run, evaluation);
+    if let Some((before, after)) = compared(&run.replay) {
+        let both: Vec<_> = [before, after]
+            .into_iter()
+            .filter_map(with_episodes)
+            .collect();
+        if !both.is_empty() {
+            return both;
+        }
+    }
+    let last = shown(&run.replay).into_iter().rev().find_map(with_episodes);
+    last.into_iter().collect()
 }
 
 fn main_metric(evaluation: &Evaluation) -> Option<&str> {
@@ -176,14 +220,14 @@ impl Column {
 }
 
 impl Row {
-    fn of(
+    pub(crate) fn of(
         metric: &str,
         evaluations: &[&Evaluation],
         compared: Option<(&Evaluation, &Evaluation)>,
     ) -> Self {
         let known = words::wording_of(metric);
         let intervals = || evaluations.iter().filter_map(|one| one.metrics.get(metric));
-        let unit = Unit::of(intervals());
+        let unit = Unit::of_metric(metric, intervals());
         let least = intervals()
             .map(|interval| interval.low)
             .fold(f64::INFINITY, f64::min);
@@ -235,7 +279,7 @@ impl Cell {
 }
 
 impl Change {
-    fn of(old: Estimate, new: Estimate, unit: Unit, better: Better) -> Self {
+    pub(crate) fn of(old: Estimate, new: Estimate, unit: Unit, better: Better) -> Self {
         let overlap = overlap(old, new);
         let rose = new.value > old.value;
         let tone = match better {

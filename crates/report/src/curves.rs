@@ -7,66 +7,34 @@ use serde::Serialize;
 
 use crate::{
     chart::{Chart, Series},
-    words::Unit,
+    study,
+    words::{self, Unit},
 };
 
 /// A chart of known meaning. A metric belongs to the first panel that has its name.
-struct Panel {
-    title: &'static str,
-    meaning: &'static str,
-    unit: Unit,
+pub(crate) struct Panel {
+    pub(crate) title: &'static str,
+    pub(crate) meaning: &'static str,
+    pub(crate) unit: Unit,
     /// Metric and the name of its line. Metrics of one name of line are one thing, as reward and score are:
     /// the first that a phase has is shown.
-    metrics: &'static [(&'static str, &'static str)],
+    /// Of several policies in training, each has a line of its own. All metrics in a directory, as those
+    /// of `f1/`, have lines of their own names.
+    pub(crate) metrics: &'static [(&'static str, &'static str)],
 }
 
-const PANELS: [Panel; 19] = [
-    Panel {
-        title: "Reward",
-        meaning: "mean over the episodes of a step",
-        unit: Unit::Number,
-        metrics: &[
-            ("critic/rewards/mean", "reward"),
-            ("critic/score/mean", "reward"),
-        ],
-    },
-    Panel {
-        title: "pass@1 while training",
-        meaning: "revisions of the step's own tasks that pass; initial: before revision",
-        unit: Unit::Share,
-        metrics: &[
-            ("pass_at_1", "after revision"),
-            ("initial_pass_at_1", "before"),
-        ],
-    },
-    Panel {
-        title: "Made right, broken",
-        meaning: "wrong programs made right, right ones broken",
-        unit: Unit::Share,
-        metrics: &[("delta_up", "Δ↑"), ("delta_down", "Δ↓")],
-    },
-    Panel {
-        title: "Judgment",
-        meaning: "verdicts of the critiques against the truth",
-        unit: Unit::Share,
-        metrics: &[
-            ("judgment_accuracy_on_wrong", "wrong programs"),
-            ("judgment_accuracy_on_right", "right programs"),
-            ("judgment_f1", "macro F1"),
-        ],
-    },
-    Panel {
-        title: "Exactly right critiques",
-        meaning: "the true defect and its true repair are named",
-        unit: Unit::Share,
-        metrics: &[("exact_on_wrong", "wrong programs")],
-    },
-    Panel {
-        title: "No judgment line",
-        meaning: "critiques that the reward's gate turns away",
-        unit: Unit::Share,
-        metrics: &[("gate_fail_rate", "gate fails")],
-    },
+const REWARD: Panel = Panel {
+    title: "Reward",
+    meaning: "mean over the episodes of a step",
+    unit: Unit::Number,
+    metrics: &[
+        ("critic/rewards/mean", "reward"),
+        ("critic/score/mean", "reward"),
+    ],
+};
+
+/// After the reward and the study's own panels.
+const PANELS: [Panel; 13] = [
     Panel {
         title: "KL to the start",
         meaning: "per token, against the frozen reference",
@@ -111,7 +79,7 @@ const PANELS: [Panel; 19] = [
     },
     Panel {
         title: "Response length",
-        meaning: "sampled tokens of a critique",
+        meaning: "sampled tokens of a call",
         unit: Unit::Number,
         metrics: &[("response_length/mean", "mean")],
     },
@@ -181,8 +149,11 @@ type PhasePoints<'a> = (&'a str, Vec<(f64, f64)>);
 impl Curves {
     pub(crate) fn of(replay: &Replay) -> Self {
         let mut logged = logged(replay);
-        let main = PANELS
+        let own = study::of(replay).panels();
+        let main = [REWARD]
             .iter()
+            .chain(own)
+            .chain(&PANELS)
             .flat_map(|panel| panel.charts(&mut logged))
             .collect();
         let others = logged.iter().filter_map(|(metric, by_phase)| {
@@ -190,7 +161,8 @@ impl Curves {
             if metric.starts_with("timing_") {
                 return None;
             }
-            Chart::of(metric, "", Unit::Number, &series("", by_phase))
+            let meaning = words::wording_of(metric).map_or("", |known| known.meaning);
+            Chart::of(metric, meaning, Unit::Number, &series("", by_phase))
         });
         Self {
             main,
@@ -205,10 +177,10 @@ impl Panel {
     fn charts(&self, logged: &mut Logged) -> Vec<Chart> {
         let mut by_kind: BTreeMap<&str, Vec<Series>> = BTreeMap::new();
         for (name, label) in self.metrics {
-            if let Some(by_phase) = logged.remove(*name) {
+            for (label, by_phase) in taken(name, label, logged) {
                 for same_kind in by_phase.chunk_by(|a, b| kind_of(a.0) == kind_of(b.0)) {
                     let lines = by_kind.entry(kind_of(same_kind[0].0)).or_default();
-                    for line in series(label, same_kind) {
+                    for line in series(&label, same_kind) {
                         if lines.iter().all(|other| other.label != line.label) {
                             lines.push(line);
                         }
@@ -237,6 +209,34 @@ impl Panel {
         });
         charts.collect()
     }
+}
+
+/// Takes a metric out of `logged`, with the names of its lines: `actor/kl`, the same of each of several
+/// policies (`reader/actor/kl`), or all of a directory (`f1/`).
+fn taken<'a>(
+    name: &str,
+    label: &str,
+    logged: &mut Logged<'a>,
+) -> Vec<(String, Vec<PhasePoints<'a>>)> {
+    let line_of = |metric: &str| {
+        if metric == name {
+            return Some(label.to_owned());
+        }
+        if name.ends_with('/') {
+            let part = metric.strip_prefix(name)?;
+            return Some(part.replace(['_', '/'], " "));
+        }
+        let policy = metric.strip_suffix(name)?.strip_suffix('/')?;
+        (name.contains('/') && !policy.contains('/')).then(|| format!("{label}, {policy}"))
+    };
+    let named: Vec<(&str, String)> = logged
+        .keys()
+        .filter_map(|metric| Some((*metric, line_of(metric)?)))
+        .collect();
+    named
+        .into_iter()
+        .filter_map(|(metric, label)| Some((label, logged.remove(metric)?)))
+        .collect()
 }
 
 /// `sft` for `sft/clean`.

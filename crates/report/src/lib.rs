@@ -1,23 +1,23 @@
 //! Tables, plots and a self-contained HTML page from a run directory.
 //!
 //! [`RunView::load`] reads a run through `journal`; [`render_html`] and [`summary_text`] are functions
-//! of that view alone. Everything that names a metric is a table (`words`, `curves`); a study's
-//! metrics that no table knows are shown all the same, under their own names. Reading order:
-//! `page` puts together what the modules after it compute, and `templates/report.html` says how it
-//! looks.
+//! of that view alone. Everything that names a metric is a table; metrics that no table knows are
+//! shown all the same, under their own names. Reading order: `page` puts together what the modules
+//! after it compute, `study` says where studies differ, each in a module of its own, and
+//! `templates/report.html` says how it looks.
 
 mod chart;
 mod comparison;
+mod critique;
 mod curves;
-mod diff;
 mod gates;
 mod infrastructure;
 mod page;
 mod phases;
-mod reading;
+mod recall;
 mod run_view;
-mod samples;
 mod seeds;
+mod study;
 mod terminal;
 mod words;
 
@@ -25,10 +25,9 @@ use std::path::{Path, PathBuf};
 
 use minijinja::{Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde};
 
-pub use reading::critiques_text;
 pub use run_view::RunView;
 pub use seeds::{SeedResult, Seeds, SeedsError};
-pub use terminal::summary_text;
+pub use terminal::{samples_text, summary_text};
 
 /// A report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +49,13 @@ pub fn render_html(run: &RunView) -> Result<String, Error> {
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     // The names end in `.html`, so every value is escaped.
     templates.add_template("charts.html", include_str!("../templates/charts.html"))?;
-    templates.add_template("samples.html", include_str!("../templates/samples.html"))?;
+    for (name, source) in [
+        ("critique.html", include_str!("../templates/critique.html")),
+        ("recall.html", include_str!("../templates/recall.html")),
+        ("episodes.html", include_str!("../templates/episodes.html")),
+    ] {
+        templates.add_template(name, source)?;
+    }
     templates.add_template("report.html", include_str!("../templates/report.html"))?;
     templates.add_template("style.css", include_str!("../templates/style.css"))?;
     Ok(templates

@@ -4,13 +4,13 @@ use journal::{Entry, Replay};
 use serde::Serialize;
 
 use crate::{
-    comparison::{self, Comparison},
+    comparison::Comparison,
     curves::Curves,
     gates::{self, Gate, Verdict},
     infrastructure::{self, Fact},
     phases::{self, Bar, Parts},
     run_view::RunView,
-    samples::{self, Sample},
+    study::{self, Part},
     words,
 };
 
@@ -28,12 +28,15 @@ pub(crate) struct Page {
     pub(crate) facts: Vec<String>,
     pub(crate) problems: Vec<String>,
     pub(crate) comparison: Comparison,
+    pub(crate) comparison_about: &'static str,
     pub(crate) gates: Vec<Gate>,
     pub(crate) gates_about: String,
     pub(crate) curves: Curves,
     pub(crate) phases: Vec<Bar>,
     pub(crate) parts: Vec<Parts>,
-    pub(crate) samples: Vec<Sample>,
+    /// The study's own sections after the comparison, and after the curves.
+    pub(crate) results: Vec<Part>,
+    pub(crate) samples: Vec<Part>,
     pub(crate) infrastructure: Vec<Fact>,
     pub(crate) recipe: String,
 }
@@ -43,6 +46,7 @@ impl Page {
         let replay = &run.replay;
         let started = replay.started();
         let gates = gates::gates(replay);
+        let study = study::of(replay);
         Self {
             title: started.map_or_else(
                 || "A run without a beginning".to_owned(),
@@ -50,18 +54,21 @@ impl Page {
             ),
             status: status(replay),
             finished: replay.finished(),
-            headline: comparison::sentence(replay)
+            headline: study
+                .sentence(run)
                 .unwrap_or_else(|| "There is no evaluation yet, so there is no result.".to_owned()),
             gate_warning: gate_warning(&gates),
             facts: facts(replay),
             problems: run.problems.clone(),
-            comparison: Comparison::of(replay),
+            comparison: study.comparison(replay),
+            comparison_about: study.comparison_about(),
             gates_about: gates::about(replay),
             gates,
             curves: Curves::of(replay),
             phases: phases::phases(replay),
             parts: phases::parts(replay),
-            samples: samples::samples(run),
+            results: study.results(run),
+            samples: study.samples(run),
             infrastructure: infrastructure::facts(run),
             recipe: run.recipe.clone(),
         }

@@ -2,10 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use journal::Replay;
 use record::Estimate;
 use serde::Serialize;
 
-use crate::RunView;
+use crate::{
+    RunView,
+    study::{self, OverSeeds, Study},
+    terminal,
+    words::{self, Unit},
+};
 
 /// What the runs of one recipe achieved before and after, seed by seed and together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +24,39 @@ pub struct Seeds {
     pub gain: Option<Estimate>,
     /// Seeds whose two intervals over tasks share no point, after being the higher.
     pub apart: usize,
+    /// What else changed, where the study compares more than one metric.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<MetricChange>,
+    /// Other ways that were evaluated with the same policies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
+    #[serde(skip)]
+    label: &'static str,
+    #[serde(skip)]
+    shown: &'static [&'static str],
+}
+
+/// One metric before and after, over the seeds that measured it both times.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricChange {
+    pub metric: String,
+    pub seeds: usize,
+    /// Means over seeds with their t-intervals.
+    pub before: Estimate,
+    pub after: Estimate,
+    /// Mean of after − before, with its t-interval.
+    pub gain: Estimate,
+}
+
+/// An evaluation beside the main ones, as `rl/full_context` is beside `rl`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    pub evaluation: String,
+    pub seeds: usize,
+    /// Mean of the metric over seeds, with its t-interval.
+    pub mean: Estimate,
+    /// Mean of what the main evaluation is ahead of it by, with its t-interval.
+    pub ahead: Estimate,
 }
 
 /// One run's evaluations of the metric.
@@ -43,17 +82,30 @@ pub enum SeedsError {
         second: String,
         seed: u64,
     },
+    #[error(
+        "{first} is a run of the study {study}, {other} is of {other_study}; name runs of one recipe"
+    )]
+    OtherStudy {
+        first: String,
+        study: String,
+        other: String,
+        other_study: String,
+    },
 }
 
-const METRIC: &str = "pass_at_1";
 const BEFORE: &str = "sft";
 const AFTER: &str = "rl";
-const SHOWN: [&str; 3] = ["no-critique", BEFORE, AFTER];
 
 impl Seeds {
     /// # Errors
-    /// A run without both evaluations; two runs of one seed.
+    /// A run without both evaluations; two runs of one seed; runs of two studies.
     pub fn of(runs: &[RunView]) -> Result<Self, SeedsError> {
+        let OverSeeds {
+            metric,
+            label,
+            shown,
+            further,
+        } = study_of(runs)?.over_seeds();
         let mut seeds: Vec<SeedResult> = Vec::new();
         let mut seen = BTreeSet::new();
         for view in runs {
@@ -62,8 +114,8 @@ impl Seeds {
             let evaluations: BTreeMap<String, Estimate> = summary
                 .evaluations
                 .iter()
-                .filter(|one| SHOWN.contains(&one.name.as_str()))
-                .filter_map(|one| Some((one.name.clone(), *one.metrics.get(METRIC)?)))
+                .filter(|one| shown.contains(&one.name.as_str()))
+                .filter_map(|one| Some((one.name.clone(), *one.metrics.get(metric)?)))
                 .collect();
             for evaluation in [BEFORE, AFTER] {
                 if !evaluations.contains_key(evaluation) {
@@ -95,7 +147,7 @@ impl Seeds {
                 .filter_map(|one| Some(one.evaluations.get(name)?.value))
                 .collect()
         };
-        let mean = SHOWN
+        let mean = shown
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), Estimate::over_seeds(&values(name))?)))
             .collect();
@@ -106,7 +158,15 @@ impl Seeds {
             .collect();
         let apart = seeds.iter().filter(|one| one.apart).count();
         Ok(Self {
-            metric: METRIC,
+            metric,
+            label,
+            shown,
+            changes: changes(runs, metric, further),
+            beside: if further.is_empty() {
+                Vec::new()
+            } else {
+                beside(runs, metric)
+            },
             mean,
             gain: Estimate::over_seeds(&gains),
             apart,
@@ -127,17 +187,23 @@ impl Seeds {
             })
         };
         let row = |label: &str, of: &BTreeMap<String, Estimate>, last: &str| {
-            let cells: Vec<String> = SHOWN
+            let cells: Vec<String> = self
+                .shown
                 .iter()
                 .map(|name| format!("{:>20}", cell(of.get(*name))))
                 .collect();
             format!("{label:<8}{}  {last}\n", cells.concat())
         };
         let mut text = format!(
-            "pass@1 in %, 95 % intervals over tasks ({} seeds)\n",
+            "{} in %, 95 % intervals over tasks ({} seeds)\n",
+            self.label,
             self.seeds.len()
         );
-        let headings: Vec<String> = SHOWN.iter().map(|name| format!("{name:>20}")).collect();
+        let headings: Vec<String> = self
+            .shown
+            .iter()
+            .map(|name| format!("{name:>20}"))
+            .collect();
         text += &format!(
             "{:<8}{}  intervals of sft and rl\n",
             "seed",
@@ -158,6 +224,167 @@ impl Seeds {
                 self.seeds.len()
             );
         }
+        text + &self.further_text()
+    }
+
+    /// Other metrics and other evaluations; empty for studies of one metric.
+    fn further_text(&self) -> String {
+        let interval = |unit: Unit, found: Estimate| {
+            format!("{} ({})", unit.write(found.value), unit.bounds(found))
+        };
+        let mut text = String::new();
+        if !self.changes.is_empty() {
+            let heading = ["", BEFORE, AFTER, "gain", "seeds"].map(str::to_owned);
+            let rows = self.changes.iter().map(|one| {
+                let unit = Unit::of_metric(&one.metric, [&one.before, &one.after].into_iter());
+                vec![
+                    words::label_of(&one.metric),
+                    interval(unit, one.before),
+                    interval(unit, one.after),
+                    difference(unit, one.gain),
+                    one.seeds.to_string(),
+                ]
+            });
+            let table: Vec<Vec<String>> = [heading.to_vec()].into_iter().chain(rows).collect();
+            text += "\nmeans over seeds, with t-intervals\n";
+            text += &(terminal::aligned(&table).join("\n") + "\n");
+        }
+        if !self.beside.is_empty() {
+            let heading = ["", self.label, "ahead of it", "seeds"].map(str::to_owned);
+            let rows = self.beside.iter().map(|one| {
+                let main = one.evaluation.split('/').next().unwrap_or_default();
+                vec![
+                    one.evaluation.clone(),
+                    interval(Unit::Share, one.mean),
+                    format!("{main}: {}", difference(Unit::Share, one.ahead)),
+                    one.seeds.to_string(),
+                ]
+            });
+            let table: Vec<Vec<String>> = [heading.to_vec()].into_iter().chain(rows).collect();
+            text += &format!(
+                "\n{} of baselines over seeds, with t-intervals\n",
+                self.label
+            );
+            text += &(terminal::aligned(&table).join("\n") + "\n");
+        }
         text
     }
+}
+
+/// `+3.1 points (1.0 to 5.2)`
+fn difference(unit: Unit, found: Estimate) -> String {
+    let bound = |value: f64| match unit {
+        Unit::Share => format!("{:.1}", 100.0 * value),
+        Unit::Number => words::number(value),
+    };
+    format!(
+        "{} ({} to {})",
+        unit.difference(found.value),
+        bound(found.low),
+        bound(found.high)
+    )
+}
+
+/// The study that all runs are of.
+fn study_of(runs: &[RunView]) -> Result<&'static dyn Study, SeedsError> {
+    let name = |run: &RunView| {
+        let started = run.replay.started();
+        started.map_or_else(String::new, |started| started.study.clone())
+    };
+    if let Some(first) = runs.first()
+        && let Some(other) = runs.iter().find(|run| name(run) != name(first))
+    {
+        return Err(SeedsError::OtherStudy {
+            first: first.path.display().to_string(),
+            study: name(first),
+            other: other.path.display().to_string(),
+            other_study: name(other),
+        });
+    }
+    Ok(study::of(
+        runs.first().map_or(&Replay::default(), |run| &run.replay),
+    ))
+}
+
+/// A metric of an evaluation of a run.
+fn value(run: &RunView, evaluation: &str, metric: &str) -> Option<f64> {
+    let evaluation = run.replay.evaluation(evaluation)?;
+    evaluation.metrics.get(metric).map(|found| found.value)
+}
+
+/// Means of two values over the runs that have both, and of their difference.
+struct Paired {
+    seeds: usize,
+    before: Estimate,
+    after: Estimate,
+    gain: Estimate,
+}
+
+impl Paired {
+    fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+        let over = |of: fn(&(f64, f64)) -> f64| {
+            Estimate::over_seeds(&pairs.iter().map(of).collect::<Vec<_>>())
+        };
+        Some(Self {
+            seeds: pairs.len(),
+            before: over(|pair| pair.0)?,
+            after: over(|pair| pair.1)?,
+            gain: over(|pair| pair.1 - pair.0)?,
+        })
+    }
+}
+
+fn changes(runs: &[RunView], metric: &'static str, further: &[&str]) -> Vec<MetricChange> {
+    if further.is_empty() {
+        return Vec::new();
+    }
+    // The parts of the main metric too, as `f1/temporal` of `f1`.
+    let mut metrics: BTreeSet<&str> = further.iter().copied().chain([metric]).collect();
+    for evaluation in runs.iter().filter_map(|run| run.replay.evaluation(AFTER)) {
+        let parts = evaluation.metrics.keys().map(String::as_str);
+        metrics.extend(parts.filter(|name| {
+            let rest = name.strip_prefix(metric);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        }));
+    }
+    let mut metrics: Vec<&str> = metrics.into_iter().collect();
+    metrics.sort_by_key(|name| words::rank(name));
+    let change = |name: &str| {
+        let pairs = runs
+            .iter()
+            .filter_map(|run| Some((value(run, BEFORE, name)?, value(run, AFTER, name)?)));
+        let found = Paired::of(&pairs.collect::<Vec<_>>())?;
+        Some(MetricChange {
+            metric: name.to_owned(),
+            seeds: found.seeds,
+            before: found.before,
+            after: found.after,
+            gain: found.gain,
+        })
+    };
+    metrics.into_iter().filter_map(change).collect()
+}
+
+fn beside(runs: &[RunView], metric: &str) -> Vec<Beside> {
+    let mut names: Vec<&str> = Vec::new();
+    for evaluation in runs.iter().flat_map(|run| run.replay.evaluations()) {
+        let name = evaluation.name.as_str();
+        if name.contains('/') && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let over = |name: &str| {
+        let (main, _) = name.split_once('/')?;
+        let pairs = runs
+            .iter()
+            .filter_map(|run| Some((value(run, name, metric)?, value(run, main, metric)?)));
+        let found = Paired::of(&pairs.collect::<Vec<_>>())?;
+        Some(Beside {
+            evaluation: name.to_owned(),
+            seeds: found.seeds,
+            mean: found.before,
+            ahead: found.gain,
+        })
+    };
+    names.into_iter().filter_map(over).collect()
 }

@@ -1,6 +1,11 @@
 //! The end of a run as plain text.
 
-use crate::{gates::Verdict, page::Page, run_view::RunView};
+use crate::{gates::Verdict, page::Page, run_view::RunView, study};
+
+/// Up to `n` samples of what was evaluated, before and after; empty when no evaluation kept its episodes.
+pub fn samples_text(run: &RunView, n: usize) -> String {
+    study::of(&run.replay).samples_text(run, n)
+}
 
 /// The result, the evaluations, the gates and the times as plain text; tables are as wide as their
 /// cells.
@@ -17,6 +22,10 @@ pub fn summary_text(run: &RunView) -> String {
     if !page.comparison.rows.is_empty() {
         out.push(String::new());
         out.extend(aligned(&evaluation_rows(&page)));
+    }
+    for table in study::of(&run.replay).tables(run) {
+        out.push(String::new());
+        out.extend(aligned(&table));
     }
     if !page.gates.is_empty() {
         out.push(String::new());
@@ -73,7 +82,7 @@ fn evaluation_rows(page: &Page) -> Vec<Vec<String>> {
 }
 
 /// Columns padded to their widest cell.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {
         rows.iter()

@@ -2,12 +2,16 @@
 
 use record::Estimate;
 
+use crate::study;
+
 /// What a reader needs to know about an evaluation metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Wording {
     pub(crate) label: &'static str,
     pub(crate) meaning: &'static str,
     pub(crate) better: Better,
+    /// Whether its values are no shares although they may lie between 0 and 1.
+    pub(crate) amount: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,134 +21,50 @@ pub(crate) enum Better {
     Unknown,
 }
 
-/// Evaluation metrics in the order in which a table shows them; others follow in name order.
-const METRICS: [(&str, Wording); 12] = [
-    (
-        "pass_at_1",
-        wording(
-            "pass@1",
-            "revisions that pass all hidden tests",
-            Better::Higher,
-        ),
-    ),
-    (
-        "delta_up",
-        wording(
-            "Δ↑ wrong → right",
-            "wrong programs that were made right",
-            Better::Higher,
-        ),
-    ),
-    (
-        "delta_down",
-        wording(
-            "Δ↓ right → wrong",
-            "right programs that were broken",
-            Better::Lower,
-        ),
-    ),
-    (
-        "judgment_accuracy",
-        wording(
-            "judgment accuracy",
-            "critiques whose verdict on the program is true",
-            Better::Higher,
-        ),
-    ),
-    (
-        "judgment_f1",
-        wording(
-            "judgment macro F1",
-            "mean F1 of the two verdicts; a constant verdict scores low",
-            Better::Higher,
-        ),
-    ),
-    (
-        "judgment_accuracy_on_wrong",
-        wording(
-            "judged rightly, wrong programs",
-            "wrong programs called incorrect",
-            Better::Higher,
-        ),
-    ),
-    (
-        "judgment_accuracy_on_right",
-        wording(
-            "judged rightly, right programs",
-            "right programs called correct",
-            Better::Higher,
-        ),
-    ),
-    (
-        "exact",
-        wording(
-            "exactly right critiques",
-            "critiques that name the true defect and its true repair",
-            Better::Higher,
-        ),
-    ),
-    (
-        "exact_on_wrong",
-        wording(
-            "exactly right on wrong programs",
-            "wrong programs whose defect and repair are named",
-            Better::Higher,
-        ),
-    ),
-    (
-        "gate_fail_rate",
-        wording(
-            "no judgment line",
-            "critiques without the line that the reward asks for",
-            Better::Lower,
-        ),
-    ),
-    (
-        "fix_rate",
-        wording(
-            "fix rate",
-            "wrong programs that pass after revision",
-            Better::Unknown,
-        ),
-    ),
-    (
-        "break_rate",
-        wording(
-            "break rate",
-            "right programs that fail after revision",
-            Better::Lower,
-        ),
-    ),
-];
-
-const fn wording(label: &'static str, meaning: &'static str, better: Better) -> Wording {
+pub(crate) const fn wording(label: &'static str, meaning: &'static str, better: Better) -> Wording {
     Wording {
         label,
         meaning,
         better,
+        amount: false,
     }
 }
 
-pub(crate) fn wording_of(metric: &str) -> Option<Wording> {
-    METRICS
-        .iter()
-        .find(|(name, _)| *name == metric)
-        .map(|(_, wording)| *wording)
+/// Of a metric that is no share, however small it is.
+pub(crate) const fn amount(label: &'static str, meaning: &'static str, better: Better) -> Wording {
+    Wording {
+        amount: true,
+        ..wording(label, meaning, better)
+    }
 }
 
-/// Place of a metric in a table: known ones first.
+/// Of the metric, or of the one that it is a part of, as `f1/when` is of `f1`.
+pub(crate) fn wording_of(metric: &str) -> Option<Wording> {
+    let place = place_of(metric)?;
+    study::metrics().nth(place).map(|(_, wording)| *wording)
+}
+
+/// Place of a metric in a table: known ones first, others in name order.
 pub(crate) fn rank(metric: &str) -> (usize, &str) {
-    (
-        METRICS
-            .iter()
-            .position(|(name, _)| *name == metric)
-            .unwrap_or(METRICS.len()),
-        metric,
-    )
+    (place_of(metric).unwrap_or(usize::MAX), metric)
+}
+
+fn place_of(metric: &str) -> Option<usize> {
+    let place = |wanted: &str| study::metrics().position(|(name, _)| *name == wanted);
+    place(metric).or_else(|| place(metric.split_once('/')?.0))
 }
 
 pub(crate) fn label_of(metric: &str) -> String {
-    wording_of(metric).map_or_else(|| metric.replace('_', " "), |known| known.label.to_owned())
+    let Some(known) = wording_of(metric) else {
+        return metric.replace('_', " ");
+    };
+    let whole = study::metrics().any(|(name, _)| *name == metric);
+    match metric.split_once('/') {
+        Some((_, part)) if !whole => {
+            format!("{}: {}", known.label, part.replace(['_', '/'], " "))
+        }
+        _ => known.label.to_owned(),
+    }
 }
 
 /// How the numbers of a metric are written.
@@ -156,6 +76,17 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
+    /// Of a metric with these intervals.
+    pub(crate) fn of_metric<'a>(
+        metric: &str,
+        intervals: impl Iterator<Item = &'a Estimate>,
+    ) -> Self {
+        match wording_of(metric) {
+            Some(known) if known.amount => Self::Number,
+            _ => Self::of(intervals),
+        }
+    }
+
     /// Shares when every bound lies between -1 and 1.
     pub(crate) fn of<'a>(intervals: impl Iterator<Item = &'a Estimate>) -> Self {
         let mut within =

@@ -1,4 +1,4 @@
-//! A run of the critique study with plausible numbers, written through the journal.
+//! A run of the critique study with plausible numbers, written through the journal; and parts for others.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -19,10 +19,14 @@ kl = 0.03
 "#;
 
 pub(crate) fn begin(path: &Path) -> RunDir {
+    begin_study(path, "critique", 7, RECIPE)
+}
+
+pub(crate) fn begin_study(path: &Path, study: &str, seed: u64, recipe: &str) -> RunDir {
     let started = RunStarted {
-        study: "critique".to_owned(),
+        study: study.to_owned(),
         name: "tiny".to_owned(),
-        seed: 7,
+        seed,
         recipe_hash: "5a1c0de4b7aa90ff".to_owned(),
         etude: "0.1.0".to_owned(),
         machine: BTreeMap::from([
@@ -30,7 +34,7 @@ pub(crate) fn begin(path: &Path) -> RunDir {
             ("memory".to_owned(), "7.6 GiB".to_owned()),
         ]),
     };
-    RunDir::create(path, RECIPE, started).unwrap()
+    RunDir::create(path, recipe, started).unwrap()
 }
 
 pub(crate) fn whole_run(path: &Path) {
@@ -356,7 +360,7 @@ pub(crate) fn group(index: usize, notes: Value, outcome: Outcome) -> Group {
     }
 }
 
-fn commit<'a>(
+pub(crate) fn commit<'a>(
     run: &RunDir,
     phase: &str,
     step: u64,

@@ -7,4 +7,6 @@
 )]
 
 mod fixture;
+mod recall;
+mod recall_fixture;
 mod render;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fixture;
 
-fn view_of(write: impl FnOnce(&Path)) -> RunView {
+pub(crate) fn view_of(write: impl FnOnce(&Path)) -> RunView {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("run");
     write(&path);
@@ -18,7 +18,7 @@ fn view_of(write: impl FnOnce(&Path)) -> RunView {
 }
 
 /// Every tag that is opened is closed, in order; attributes are quoted.
-fn check_well_formed(html: &str) {
+pub(crate) fn check_well_formed(html: &str) {
     const VOID: [&str; 3] = ["meta", "link", "br"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = html;

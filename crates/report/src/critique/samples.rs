@@ -6,11 +6,8 @@ use journal::Evaluation;
 use record::{Episode, Group, Outcome, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    comparison,
-    diff::{self, Line},
-    run_view::RunView,
-};
+use super::diff::{self, Line};
+use crate::{comparison, run_view::RunView};
 
 /// What an episode of the critique study notes. Whatever is missing is shown as missing.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -120,7 +117,7 @@ struct Candidate<'a> {
 
 /// A few tasks of the evaluations that are compared, the same for the same run.
 pub(crate) fn samples(run: &RunView) -> Vec<Sample> {
-    let candidates = candidates(&evaluations_with_episodes(run));
+    let candidates = candidates(&comparison::with_episodes(run));
     let mut families = BTreeSet::new();
     let mut samples = Vec::new();
     for (kind, wanted) in SHOWN {
@@ -167,34 +164,6 @@ fn candidates<'a>(evaluations: &[(&'a Evaluation, &'a Vec<Group>)]) -> Vec<Candi
         })
         .filter(|candidate| !candidate.sides.is_empty())
         .collect()
-}
-
-fn evaluations_with_episodes(run: &RunView) -> Vec<(&Evaluation, &Vec<Group>)> {
-    let with_episodes = |evaluation| with_episodes(run, evaluation);
-    if let Some((before, after)) = comparison::compared(&run.replay) {
-        let both: Vec<_> = [before, after]
-            .into_iter()
-            .filter_map(with_episodes)
-            .collect();
-        if !both.is_empty() {
-            return both;
-        }
-    }
-    let main = |one: &&Evaluation| !one.name.starts_with(comparison::GATE_PREFIX);
-    run.replay
-        .evaluations()
-        .filter(main)
-        .filter_map(with_episodes)
-        .last()
-        .into_iter()
-        .collect()
-}
-
-fn with_episodes<'a>(
-    run: &'a RunView,
-    evaluation: &'a Evaluation,
-) -> Option<(&'a Evaluation, &'a Vec<Group>)> {
-    Some((evaluation, run.episodes.get(&evaluation.name)?))
 }
 
 /// The notes of the first graded episode of each task that has a critique.

@@ -1,17 +1,17 @@
 //! A few critiques to read in the terminal, before and after, side by side.
 
-use crate::{
+use super::{
     diff::Kind,
-    run_view::RunView,
     samples::{Sample, Side, samples},
 };
+use crate::run_view::RunView;
 
 /// Columns of one side.
 const WIDTH: usize = 58;
 
 /// Up to `n` tasks with the critiques of two evaluations and what the reviser made of them; empty
 /// when no evaluation kept its episodes.
-pub fn critiques_text(run: &RunView, n: usize) -> String {
+pub(super) fn critiques_text(run: &RunView, n: usize) -> String {
     let texts: Vec<String> = samples(run).iter().take(n).map(text_of).collect();
     texts.join("\n")
 }

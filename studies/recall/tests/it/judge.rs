@@ -17,20 +17,21 @@ fn played(study: &Arc<Recall>, script: Script) -> Vec<Group> {
     play(study, &tasks(2, Granularity::Sample), 2, script, 4)
 }
 
-/// Everybody answers "something"; the judge finds it right where the question is about a time.
+/// Everybody answers "something"; the judge finds it right where the question has an even length.
 fn lenient(role: &str, prompt: &str) -> Option<String> {
     if role != JUDGE {
         return Some("something".to_owned());
     }
     assert!(prompt.contains("Response: something"), "{prompt}");
-    Some(
-        if prompt.contains("Question: In ") {
-            "Yes."
-        } else {
-            "no"
-        }
-        .to_owned(),
-    )
+    let question = prompt
+        .lines()
+        .find_map(|line| line.strip_prefix("Question: "));
+    let question = question.unwrap();
+    Some(if is_even(question) { "Yes." } else { "no" }.to_owned())
+}
+
+fn is_even(question: &str) -> bool {
+    question.trim().len() % 2 == 0
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn the_verdict_is_the_score_and_the_metrics_stay() {
         for event in &notes.events {
             let Some(grade) = &event.grade else { continue };
             let judged = grade.judged.as_ref().unwrap();
-            let right = event.observation.starts_with("In ");
+            let right = is_even(&event.observation);
             assert_eq!(
                 (judged.right, grade.score),
                 (right, f64::from(right)),

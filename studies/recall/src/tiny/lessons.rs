@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::RecallConfig,
-    memory::{CountTokens, Fact, MemoryError, MemoryManager},
+    memory::{Baseline, CountTokens, Fact, MemoryError, MemoryManager},
     play::{ANSWER, Ask, MEMORY, Stage},
     prompts::{answer_prompt, follow_up},
     task::{Granularity, Task},
@@ -42,6 +42,9 @@ pub struct Mix {
     pub gossip: f64,
     /// Chance that a line is written down as it was said.
     pub verbatim: f64,
+    /// Chance that the questions of a dialogue are asked over the dialogue itself, in one of the ways that
+    /// memories are compared with.
+    pub raw: f64,
     /// Of lessons in answering, questions asked one after the other over the same notes: many teach more
     /// in the same time. 0: every question over what is retrieved for it, as in an episode.
     pub drill: usize,
@@ -61,6 +64,7 @@ impl Default for Mix {
             forget: 0.0,
             gossip: 0.0,
             verbatim: 0.0,
+            raw: 0.0,
             drill: 0,
             drill_notes: 10,
             drill_alone: 0.0,
@@ -80,6 +84,8 @@ pub struct Lesson {
 pub struct Teacher {
     config: RecallConfig,
     manager: MemoryManager,
+    /// Memories that are the dialogue itself.
+    raw: Vec<MemoryManager>,
     mix: Mix,
     /// Questions a dialogue beside one of every type.
     questions: usize,
@@ -98,8 +104,12 @@ impl Teacher {
         questions: usize,
         seed: Seed,
     ) -> Result<Self, MemoryError> {
+        let manager = |memory| MemoryManager::new(memory, count.clone(), embedder.clone());
+        let baselines = [Baseline::FullContext, Baseline::LastK, Baseline::RawChunks];
+        let raw = baselines.map(|baseline| manager(config.memory.with_baseline(baseline)));
         Ok(Self {
-            manager: MemoryManager::new(config.effective_memory(), count, embedder)?,
+            manager: manager(config.effective_memory())?,
+            raw: raw.into_iter().collect::<Result<_, _>>()?,
             config: config.clone(),
             mix: mix.clone(),
             questions,
@@ -130,9 +140,11 @@ impl Teacher {
                 .questions
                 .truncate(self.questions + QuestionType::ALL.len());
         }
+        let own = class.rng.random_bool(1.0 - self.mix.raw.clamp(0.0, 1.0));
+        let raw = self.raw.choose(&mut class.rng).filter(|_| !own);
         let stage = Stage {
             config: &self.config,
-            manager: &self.manager,
+            manager: raw.unwrap_or(&self.manager),
             histories: None,
             judge: None,
         };

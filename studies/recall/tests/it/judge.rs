@@ -31,7 +31,7 @@ fn lenient(role: &str, prompt: &str) -> Option<String> {
 }
 
 fn is_even(question: &str) -> bool {
-    question.trim().len() % 2 == 0
+    question.trim().len().is_multiple_of(2)
 }
 
 #[test]

@@ -112,7 +112,11 @@ fn what_cannot_be_is_said() {
     let empty = TempDir::new().unwrap();
     for (folder, arguments, says) in [
         (Path::new("/absent"), &["build"][..], "/absent is no folder"),
-        (empty.path(), &["build"], "holds no sources in a known language"),
+        (
+            empty.path(),
+            &["build"],
+            "holds no sources in a known language",
+        ),
         (
             folder.path(),
             &["query", "the of"],

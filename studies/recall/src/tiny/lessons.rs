@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::RecallConfig,
-    memory::{Baseline, CountTokens, Fact, MemoryError, MemoryManager},
+    memory::{Baseline, CountTokens, Extraction, Fact, MemoryConfig, MemoryError, MemoryManager},
     play::{ANSWER, Ask, MEMORY, Stage},
     prompts::{answer_prompt, follow_up},
     task::{Granularity, Task},
@@ -45,6 +45,8 @@ pub struct Mix {
     /// Chance that the questions of a dialogue are asked over the dialogue itself, in one of the ways that
     /// memories are compared with.
     pub raw: f64,
+    /// Whether the questions are asked over what rules would have remembered, whatever the recipe's memory is.
+    pub by_rule: bool,
     /// Of lessons in answering, questions asked one after the other over the same notes: many teach more
     /// in the same time. 0: every question over what is retrieved for it, as in an episode.
     pub drill: usize,
@@ -65,6 +67,7 @@ impl Default for Mix {
             gossip: 0.0,
             verbatim: 0.0,
             raw: 0.0,
+            by_rule: false,
             drill: 0,
             drill_notes: 10,
             drill_alone: 0.0,
@@ -107,8 +110,15 @@ impl Teacher {
         let manager = |memory| MemoryManager::new(memory, count.clone(), embedder.clone());
         let baselines = [Baseline::FullContext, Baseline::LastK, Baseline::RawChunks];
         let raw = baselines.map(|baseline| manager(config.memory.with_baseline(baseline)));
+        let memory = match mix.by_rule {
+            true => MemoryConfig {
+                extraction: Extraction::Rule,
+                ..config.memory.clone()
+            },
+            false => config.effective_memory(),
+        };
         Ok(Self {
-            manager: manager(config.effective_memory())?,
+            manager: manager(memory)?,
             raw: raw.into_iter().collect::<Result<_, _>>()?,
             config: config.clone(),
             mix: mix.clone(),

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    memory::{Author, Extraction, FactLine, OpRecord, ViewBudget, protocol},
+    memory::{Author, Extraction, FactLine, MemoryManager, OpRecord, ViewBudget, protocol},
     prompts::{
         extract_prompt, fact_split_prompt, long_mem_prompt, memory_prompt, short_mem_prompt,
     },
@@ -62,7 +62,13 @@ impl Walk<'_> {
     async fn by_model(&mut self, turn: &TurnSpec, asker: &mut impl Ask) -> Result<(), Fault> {
         let question = self.visible_question();
         let messages = extract_prompt(&self.stage.config.prompt, turn, question.as_deref());
-        let author = author(turn, EXTRACT, asker);
+        let author = author(
+            self.stage.manager,
+            turn,
+            EXTRACT,
+            &turn.observation(),
+            asker,
+        );
         let said = asker.ask(EXTRACT, turn.turn_id, &messages).await?;
         let pieces = protocol::read_extraction(&said.text);
         let manager = self.stage.manager;
@@ -94,7 +100,7 @@ impl Walk<'_> {
             config.format,
             question.as_deref(),
         );
-        let author = author(turn, MEMORY, asker);
+        let author = author(manager, turn, MEMORY, &turn.observation(), asker);
         let said = asker.ask(MEMORY, turn.turn_id, &messages).await?;
         let done = manager.apply_written(&mut self.state, &said.text, config.format, &author);
         self.note(turn, &author, said.text, done);
@@ -111,7 +117,7 @@ impl Walk<'_> {
         let (config, manager) = (self.stage.config, self.stage.manager);
         let question = self.visible_question();
         let messages = fact_split_prompt(&config.prompt, turn, config.format, question.as_deref());
-        let by = author(turn, FACT_SPLIT, asker);
+        let by = author(manager, turn, FACT_SPLIT, &turn.observation(), asker);
         let said = asker.ask(FACT_SPLIT, turn.turn_id, &messages).await?;
         let split = protocol::read_split(&said.text, config.format);
         let unread = split.unreadable.iter();
@@ -148,7 +154,7 @@ impl Walk<'_> {
         };
         let view = manager.render_view(&self.state, &near, &budget);
         let messages = long_mem_prompt(&config.prompt, fact, &view, config.format);
-        let author = author(turn, LONG_MEM, asker);
+        let author = author(manager, turn, LONG_MEM, fact, asker);
         let said = asker.ask(LONG_MEM, turn.turn_id, &messages).await?;
         let pieces = protocol::read_decisions(&said.text, fact, config.format);
         let done = manager.apply_pieces(&mut self.state, pieces, &author);
@@ -167,7 +173,13 @@ impl Walk<'_> {
         }
         let prompt = &self.stage.config.prompt;
         let messages = short_mem_prompt(prompt, self.state.summary(), facts);
-        let author = author(turn, SHORT_MEM, asker);
+        let author = author(
+            self.stage.manager,
+            turn,
+            SHORT_MEM,
+            &facts.join("\n"),
+            asker,
+        );
         let said = asker.ask(SHORT_MEM, turn.turn_id, &messages).await?;
         let pieces = protocol::read_short_memory(&said.text);
         let manager = self.stage.manager;
@@ -198,6 +210,16 @@ impl Walk<'_> {
     }
 }
 
-fn author(turn: &TurnSpec, role: &str, asker: &impl Ask) -> Author {
-    Author::role(turn, role, Some(asker.next_step()))
+/// Whoever is asked next, having read `read`.
+fn author(
+    manager: &MemoryManager,
+    turn: &TurnSpec,
+    role: &str,
+    read: &str,
+    asker: &impl Ask,
+) -> Author {
+    Author {
+        observation_tokens: manager.count(read) as u32,
+        ..Author::role(turn, role, Some(asker.next_step()))
+    }
 }

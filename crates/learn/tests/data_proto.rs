@@ -144,6 +144,17 @@ fn verl_reads_what_was_packed_and_moves_it_without_loss() {
         eprintln!("skipped: ETUDE_TEST_CLIENTS names no Python with verl");
         return;
     };
+    let imports = "import numpy, safetensors.torch, tensordict, verl";
+    let probe = Command::new(&python)
+        .args(["-c", imports])
+        .output()
+        .unwrap();
+    if !probe.status.success() {
+        let complaint = String::from_utf8_lossy(&probe.stderr);
+        let last = complaint.lines().last().unwrap_or_default();
+        eprintln!("skipped: the Python of ETUDE_TEST_CLIENTS lacks something of verl's: {last}");
+        return;
+    }
     let (packed, sidecar) = packed();
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["sandbox", "engine"],
     &["session", "policy", "learn"],
     &["judge", "rollout"],
-    &["critique", "recall"],
+    &["critique", "recall", "repair"],
     &["train", "eval", "report", "server"],
     &["etude"],
 ];

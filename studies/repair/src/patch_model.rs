@@ -1,0 +1,106 @@
+//! Who turns a plan into patches: the border between the repair loop and its back ends.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use code::{
+    Patch,
+    graph::{Chunk, ListedGraph},
+};
+use record::Fault;
+use rollout::Cx;
+use serde::{Deserialize, Serialize};
+
+use crate::{Issue, workplace::Testbed};
+
+/// What a patch model is told (spec, sections 4.1 and 10.5).
+#[derive(Clone, Debug)]
+pub struct PatchRequest {
+    pub issue: Issue,
+    /// A line a step.
+    pub plan: Vec<String>,
+    pub targets: Vec<PlanTarget>,
+    /// The memory graph.
+    pub graph: ListedGraph,
+    pub snippets: Vec<Chunk>,
+    /// What became of the attempts before, the oldest first.
+    pub feedback: Vec<Feedback>,
+    pub constraints: Constraints,
+}
+
+/// Lines that the plan wants changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanTarget {
+    pub path: String,
+    /// From 1, both included.
+    pub start: u32,
+    pub end: u32,
+    /// The graph's node.
+    #[serde(default)]
+    pub id: String,
+    #[serde(default)]
+    pub confidence: f64,
+    #[serde(default)]
+    pub why: String,
+}
+
+/// A patch that failed, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    pub patch: String,
+    /// The fault's code.
+    pub outcome: String,
+    /// What the tests or the checks said, cut to what is worth reading.
+    pub detail: String,
+}
+
+/// What a patch must keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Constraints {
+    pub max_edits: usize,
+    /// Lines that one edit may replace.
+    pub max_lines_per_edit: usize,
+}
+
+impl Default for Constraints {
+    fn default() -> Self {
+        Self {
+            max_edits: 20,
+            max_lines_per_edit: 200,
+        }
+    }
+}
+
+/// A patch that somebody proposes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    pub patch: Patch,
+    /// What the model wrote, or the patch as a diff.
+    pub text: String,
+    pub summary: String,
+    /// The greatest is tried first.
+    pub confidence: f64,
+}
+
+/// What came of asking a patch model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proposed {
+    /// At least one.
+    Patches(Vec<Proposal>),
+    /// None, and why: a code of the spec's section 1.5, and words.
+    None { code: &'static str, detail: String },
+}
+
+/// A back end of the role `patcher`.
+#[async_trait]
+pub trait PatchModel: Send + Sync + fmt::Debug {
+    /// # Errors
+    /// Only what prevented an answer. A bad answer is [`Proposed::None`].
+    async fn propose(
+        &self,
+        request: &PatchRequest,
+        testbed: &Testbed,
+        cx: &mut Cx,
+    ) -> Result<Proposed, Fault>;
+}

@@ -1,0 +1,117 @@
+//! A checkout in a sandbox: read, changed, tested and put back.
+
+mod test_run;
+
+use std::{fmt, sync::Arc};
+
+use code::{Patch, RelativePath, patch::PatchReport};
+use record::Fault;
+use sandbox::Limits;
+use session::{Backend, Image, PatchError, Session, SessionError, SnapshotId};
+
+use crate::TestFramework;
+pub use test_run::{Ended, Failure, Frame, TestRequest, TestRun};
+
+/// Opens workplaces of one task. Clones open the same.
+#[derive(Clone)]
+pub struct Testbed {
+    pub backend: Arc<dyn Backend>,
+    pub image: Image,
+    pub framework: TestFramework,
+    /// The interpreter as the session's commands call it.
+    pub python: String,
+    /// Of one run of tests.
+    pub limits: Limits,
+    /// Workplaces that may be open at the same time for this task.
+    pub slots: usize,
+}
+
+impl fmt::Debug for Testbed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Testbed")
+            .field("image", &self.image)
+            .field("framework", &self.framework)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Testbed {
+    /// A workplace with a fresh copy of the checkout.
+    ///
+    /// # Errors
+    /// An infrastructure fault when none can be started.
+    pub async fn open(&self) -> Result<Workplace, Fault> {
+        let session = self.backend.start(&self.image).await.map_err(infra)?;
+        Ok(Workplace {
+            session,
+            testbed: self.clone(),
+        })
+    }
+}
+
+/// One copy of a checkout, for one at a time.
+#[derive(Debug)]
+pub struct Workplace {
+    session: Box<dyn Session>,
+    testbed: Testbed,
+}
+
+/// Bytes of the largest file that is read from a workplace.
+pub const MAX_FILE: u64 = 16 << 20;
+
+impl Workplace {
+    pub fn testbed(&self) -> &Testbed {
+        &self.testbed
+    }
+
+    /// For what this type has no method for.
+    pub fn session(&mut self) -> &mut dyn Session {
+        self.session.as_mut()
+    }
+
+    /// The content of a file; `None` where there is no regular file of at most [`MAX_FILE`] bytes.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn read(&mut self, path: &RelativePath) -> Result<Option<Vec<u8>>, Fault> {
+        match self.session.read(path, MAX_FILE).await {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.is_infrastructure() => Err(infra(error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Applies the whole of `patch`, or nothing of it and says why.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn apply(&mut self, patch: &Patch) -> Result<Result<PatchReport, String>, Fault> {
+        match self.session.apply_patch(patch).await {
+            Ok(report) => Ok(Ok(report)),
+            Err(PatchError::Session(error)) if error.is_infrastructure() => Err(infra(error)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn snapshot(&mut self) -> Result<SnapshotId, Fault> {
+        self.session.snapshot().await.map_err(infra)
+    }
+
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn restore(&mut self, snapshot: &SnapshotId) -> Result<(), Fault> {
+        self.session.restore(snapshot).await.map_err(infra)
+    }
+
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn close(self) -> Result<(), Fault> {
+        self.session.stop().await.map_err(infra)
+    }
+}
+
+pub(crate) fn infra(error: SessionError) -> Fault {
+    Fault::infra(error)
+}

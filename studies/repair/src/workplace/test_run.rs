@@ -1,0 +1,63 @@
+//! What is asked of a run of tests, and what it says.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use code::RelativePath;
+use judge::pytest::TestStatus;
+
+/// Some tests, on the work tree as it is or with some files changed for this run alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestRequest {
+    /// Files that are other during this run; `None` removes one. They are put back after it.
+    pub writes: BTreeMap<RelativePath, Option<Vec<u8>>>,
+    /// Tests that are run, in this order; none: all that the framework finds.
+    pub ids: Vec<String>,
+    /// Ends the run at the first test that does not pass.
+    pub stop_at_failure: bool,
+    /// Notes for each test the lines of the work tree's own sources that ran.
+    pub trace: bool,
+    pub wall: Duration,
+}
+
+/// What came of a run. What the tests do is told here and is never an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestRun {
+    pub ended: Ended,
+    /// Of every test that came to an end, by id.
+    pub statuses: BTreeMap<String, TestStatus>,
+    /// Of those that failed or could not be run.
+    pub failures: BTreeMap<String, Failure>,
+    /// By test and path: lines that ran, ascending. Empty without `trace`.
+    pub lines: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
+    /// What was printed beside, cut to its ends.
+    pub output: String,
+    pub seconds: f64,
+}
+
+/// How a run of tests ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Finished,
+    TimedOut,
+    /// The interpreter died, or said nothing that could be read.
+    Crashed,
+}
+
+/// Why a test did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The exception's type.
+    pub kind: String,
+    pub message: String,
+    /// Inside the work tree, the outermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// A line that an exception passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Below the work tree.
+    pub path: String,
+    pub line: u32,
+    pub function: String,
+}

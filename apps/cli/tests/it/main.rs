@@ -28,6 +28,7 @@ mod models;
 mod processes;
 mod recall;
 mod recall_bad_input;
+mod recipes;
 mod resume;
 mod runner;
 mod runs;

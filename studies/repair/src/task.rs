@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 pub struct Task {
     pub id: TaskId,
     pub public: Public,
+    /// What the environment makes the checkout from. No prompt takes it: a patch that planted the bug tells
+    /// its repair.
+    pub place: Place,
     pub checks: Checks,
     #[serde(default)]
     pub facts: Facts,
@@ -29,7 +32,6 @@ pub struct Public {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_commit: Option<String>,
     pub issue: Issue,
-    pub place: Place,
     /// How the repository's tests are run.
     #[serde(default)]
     pub framework: TestFramework,

@@ -1,4 +1,4 @@
-//! Python out of model text, a sound normal form of programs, patches, the code graph of a repository, and paths that stay below a root. Pure.
+//! Python out of model text, a sound normal form of programs, sites to edit, patches, the code graph of a repository, and paths that stay below a root. Pure.
 
 mod assertions;
 mod extract;
@@ -7,6 +7,7 @@ mod normal_form;
 mod observe;
 pub mod patch;
 mod path;
+pub mod sites;
 
 pub use assertions::{Assertion, Assertions, Expectation, Literal, assertions};
 pub use extract::{Extracted, Fence, extract_python};

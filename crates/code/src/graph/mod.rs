@@ -20,7 +20,7 @@ mod listed;
 mod memory;
 mod modules;
 mod names;
-mod nesting;
+pub(crate) mod nesting;
 mod node;
 mod parallel;
 mod python;

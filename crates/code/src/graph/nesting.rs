@@ -3,7 +3,7 @@
 /// An upper bound of the depth of any expression in `source`, by operators, words, brackets and braces
 /// since the last comma of each open bracket. Strings count by their braces alone, those with values in
 /// them by all signs.
-pub(super) fn bound(source: &[u8]) -> usize {
+pub(crate) fn bound(source: &[u8]) -> usize {
     let mut open = vec![0usize];
     let (mut total, mut most) = (0usize, 0usize);
     let mut at = 0;

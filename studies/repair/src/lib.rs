@@ -4,8 +4,14 @@
 //!
 //! Reading order: [`Task`], [`Workplace`](workplace::Workplace), [`PatchModel`](patch_model::PatchModel).
 
+mod checkout;
 pub mod patch_model;
+mod source_store;
 mod task;
+mod tasks_file;
 pub mod workplace;
 
+pub use checkout::{Checkout, CheckoutError, is_left_out};
+pub use source_store::{KeptSources, MAX_MIB, SourceStore, StoreError};
 pub use task::{Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework};
+pub use tasks_file::{read_tasks, write_tasks};

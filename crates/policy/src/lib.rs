@@ -1,5 +1,8 @@
-//! Policy: tokens in, tokens with log-probs out. Back ends: engine, scripted.
+//! Policy: tokens in, tokens with log-probs out. Back ends: engine, scripted; and [`MessagePolicy`] for those
+//! whose tokens are unknown: chat endpoints.
 
+mod conversation;
+pub mod endpoint;
 mod engine;
 mod error;
 mod scripted;
@@ -9,6 +12,8 @@ use futures::future::BoxFuture;
 use record::{Completion, Sampling, Seed, TaskId, TokenId, WeightVersion};
 
 pub use self::engine::{EnginePolicy, stop_watch};
+pub use conversation::{Conversation, MessagePolicy, Reply, ToolChoice};
+pub use endpoint::{Endpoint, EndpointConfig};
 pub use error::PolicyError;
 pub use scripted::ScriptedPolicy;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Completion, Outcome};
+use crate::{Completion, Outcome, ToolCall};
 
 /// Names a task for ever: the same id always means the same statement, program and tests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,6 +44,21 @@ pub struct Call {
     /// which is not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_reward: Option<f64>,
+    /// What was said by a policy whose tokens are unknown: `completion` then has none, and the call can be
+    /// read and never trained on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+}
+
+/// An answer in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// As whoever said it counts them; 0 where it does not.
+    pub prompt_tokens: u64,
+    pub response_tokens: u64,
 }
 
 /// One play of one task, as it is journalled and trained on.
@@ -93,6 +108,7 @@ impl Call {
             completion,
             turn: None,
             step_reward: None,
+            said: None,
         }
     }
 }

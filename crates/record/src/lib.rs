@@ -15,7 +15,7 @@ mod seed;
 
 pub use completion::{BadSampling, Completion, Sampling, StopReason, TokenId, WeightVersion};
 pub use datum::{Batch, Datum};
-pub use episode::{Call, Episode, EpisodeId, Group, StepKey, TaskId};
+pub use episode::{Call, Episode, EpisodeId, Group, Said, StepKey, TaskId};
 pub use estimate::Estimate;
 pub use interval::{Cluster, bootstrap, proportion};
 pub use message::{FunctionCall, Message, Speaker, ToolCall, ToolKind};

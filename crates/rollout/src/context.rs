@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use chat::Chat;
-use policy::{PolicyError, Request};
-use record::{Call, Fault, Message, Sampling, Seed, StopReason, TaskId};
+use chat::{Chat, TemplateInput};
+use policy::{Conversation, MessagePolicy, Policy, PolicyError, Reply, Request, ToolChoice};
+use record::{
+    Call, Completion, Fault, Message, Sampling, Seed, StopReason, TaskId, ToolCall, WeightVersion,
+};
+use serde_json::Value;
 
-use crate::Roles;
+use crate::{Answers, Role, Roles};
 
 /// The context of one episode: its roles, its randomness, and the record of its calls.
 pub struct Cx {
@@ -22,7 +25,17 @@ pub struct Cx {
 pub struct Answer {
     /// The response without its stop token or stop string.
     pub text: String,
+    /// Of policies that give them apart from the text.
+    pub tool_calls: Vec<ToolCall>,
     pub stop: StopReason,
+}
+
+/// Functions that a policy may call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tools {
+    /// As OpenAI's API and chat templates list them: `{"type": "function", "function": {…}}`.
+    pub functions: Vec<Value>,
+    pub choice: ToolChoice,
 }
 
 impl Cx {
@@ -73,10 +86,23 @@ impl Cx {
     /// The tokens of the policy bound to `role`, for budgets that are counted in them.
     ///
     /// # Errors
-    /// A role that nothing is bound to is a grader fault.
+    /// A role that nothing is bound to, or a policy whose tokens are unknown, is a grader fault.
     pub fn chat(&self, role: &str) -> Result<&Chat, Fault> {
-        let binding = self.roles.get(role).ok_or_else(|| unbound(role))?;
-        Ok(binding.policy.chat())
+        Ok(self.policy(role)?.chat())
+    }
+
+    /// Tokens of `text` for the policy bound to `role`; a quarter of its bytes where they are unknown.
+    ///
+    /// # Errors
+    /// A role that nothing is bound to is a grader fault.
+    pub fn count_tokens(&self, role: &str, text: &str) -> Result<usize, Fault> {
+        match &self.binding(role)?.answers {
+            Answers::Tokens(policy) => {
+                let encoded = policy.chat().tokenizer().encode(text);
+                Ok(encoded.map_err(|error| self.fault(role, &error))?.len())
+            }
+            Answers::Messages(_) => Ok(text.len().div_ceil(4)),
+        }
     }
 
     /// Asks the policy bound to `role` to answer `messages`, and records prompt, response and
@@ -86,19 +112,54 @@ impl Cx {
     /// A role that nothing is bound to, or a chat that does not fit the policy's context, is a
     /// grader fault: the task or the recipe is wrong. Everything else is an infrastructure fault.
     pub async fn ask(&mut self, role: &str, messages: &[Message]) -> Result<Answer, Fault> {
-        let binding = self.roles.get(role).cloned().ok_or_else(|| unbound(role))?;
-        let chat = binding.policy.chat();
+        self.ask_with(role, messages, &Tools::default()).await
+    }
+
+    /// [`Self::ask`], with functions that may be called. Templates of policies in tokens show them to the
+    /// model, whose calls are then part of the text; other policies give them apart.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_with(
+        &mut self,
+        role: &str,
+        messages: &[Message],
+        tools: &Tools,
+    ) -> Result<Answer, Fault> {
+        let binding = self.binding(role)?.clone();
+        match binding.answers {
+            Answers::Tokens(policy) => {
+                self.ask_tokens(role, policy.as_ref(), binding.sampling, messages, tools)
+                    .await
+            }
+            Answers::Messages(policy) => {
+                self.ask_messages(role, policy.as_ref(), binding.sampling, messages, tools)
+                    .await
+            }
+        }
+    }
+
+    async fn ask_tokens(
+        &mut self,
+        role: &str,
+        policy: &dyn Policy,
+        mut sampling: Sampling,
+        messages: &[Message],
+        tools: &Tools,
+    ) -> Result<Answer, Fault> {
+        let chat = policy.chat();
         let unreadable = |doing: &str, error: &dyn std::fmt::Display| {
-            Fault::grader(format!(
-                "task {}, role {role}: cannot {doing}: {error}",
-                self.task
-            ))
+            self.fault(role, &format!("cannot {doing}: {error}"))
+        };
+        let input = TemplateInput {
+            add_generation_prompt: true,
+            tools: tools.functions.clone(),
+            ..TemplateInput::default()
         };
         let prompt = chat
-            .render(messages, true)
+            .render_with(messages, &input)
             .map_err(|error| unreadable("render the chat", &error))?
             .tokens;
-        let mut sampling = binding.sampling.clone();
         if sampling.stop.is_empty() {
             sampling.stop = chat.stop_tokens().to_vec();
         }
@@ -111,27 +172,61 @@ impl Cx {
             role: role.to_owned(),
             task: self.task.clone(),
         };
-        let completion = binding.policy.sample(request).await.map_err(|error| {
-            let message = format!("task {}, role {role}: {error}", self.task);
-            match error {
-                PolicyError::PromptTooLong { .. } => Fault::grader(message),
-                _ => Fault::infra(message),
-            }
-        })?;
+        let sampled = policy.sample(request).await;
+        let completion = sampled.map_err(|error| self.unanswered(role, &error))?;
         let text = chat
             .completion_text(&completion)
             .map_err(|error| unreadable("read the response", &error))?;
         let answer = Answer {
             text,
+            tool_calls: Vec::new(),
             stop: completion.stop,
         };
         self.calls.push(Call {
-            role: role.to_owned(),
-            completion,
             turn: self.turn,
-            step_reward: None,
+            ..Call::new(role, completion)
         });
         Ok(answer)
+    }
+
+    async fn ask_messages(
+        &mut self,
+        role: &str,
+        policy: &dyn MessagePolicy,
+        sampling: Sampling,
+        messages: &[Message],
+        tools: &Tools,
+    ) -> Result<Answer, Fault> {
+        let conversation = Conversation {
+            messages: messages.to_vec(),
+            tools: tools.functions.clone(),
+            tool_choice: tools.choice,
+            sampling: sampling.clone(),
+            seed: self.seed.stream(role, self.calls.len() as u64),
+        };
+        let reply = policy.converse(conversation).await;
+        let Reply { said, stop } = reply.map_err(|error| self.unanswered(role, &error))?;
+        let completion = Completion {
+            prompt: Vec::new(),
+            response: Vec::new(),
+            logprobs: Vec::new(),
+            sampled_logprobs: Vec::new(),
+            top_logprobs: Vec::new(),
+            prompt_logprobs: Vec::new(),
+            stop,
+            sampling,
+            weights: WeightVersion(0),
+        };
+        self.calls.push(Call {
+            turn: self.turn,
+            said: Some(said.clone()),
+            ..Call::new(role, completion)
+        });
+        Ok(Answer {
+            text: said.text,
+            tool_calls: said.tool_calls,
+            stop,
+        })
     }
 
     /// How likely the policy bound to `role` would have answered `messages` with `text`: the mean over the
@@ -146,17 +241,16 @@ impl Cx {
         messages: &[Message],
         text: &str,
     ) -> Result<f64, Fault> {
-        let binding = self.roles.get(role).cloned().ok_or_else(|| unbound(role))?;
-        let chat = binding.policy.chat();
-        let fault = |why: &dyn std::fmt::Display| format!("task {}, role {role}: {why}", self.task);
+        let policy = self.policy(role)?;
+        let chat = policy.chat();
         let mut prompt = chat
             .render(messages, true)
-            .map_err(|error| Fault::grader(fault(&error)))?
+            .map_err(|error| self.fault(role, &error))?
             .tokens;
         let answer = chat
             .tokenizer()
             .encode(text)
-            .map_err(|error| Fault::grader(fault(&error)))?;
+            .map_err(|error| self.fault(role, &error))?;
         prompt.extend(&answer);
         let request = Request {
             prompt,
@@ -167,13 +261,8 @@ impl Cx {
             role: role.to_owned(),
             task: self.task.clone(),
         };
-        let completion = binding.policy.sample(request).await.map_err(|error| {
-            let message = fault(&error);
-            match error {
-                PolicyError::PromptTooLong { .. } => Fault::grader(message),
-                _ => Fault::infra(message),
-            }
-        })?;
+        let sampled = policy.sample(request).await;
+        let completion = sampled.map_err(|error| self.unanswered(role, &error))?;
         let scored = &completion.prompt_logprobs;
         let of_answer = scored.len().checked_sub(answer.len());
         match of_answer.map(|start| &scored[start..]) {
@@ -181,9 +270,37 @@ impl Cx {
                 let sum: f64 = logprobs.iter().map(|&logprob| f64::from(logprob)).sum();
                 Ok(sum / logprobs.len() as f64)
             }
-            _ => Err(Fault::grader(fault(&format!(
-                "no likelihood of {text:?}: it has no tokens, or the policy has no probabilities"
-            )))),
+            _ => Err(self.fault(
+                role,
+                &format!("no likelihood of {text:?}: it has no tokens, or the policy has no probabilities"),
+            )),
+        }
+    }
+
+    fn binding(&self, role: &str) -> Result<&Role, Fault> {
+        self.roles.get(role).ok_or_else(|| unbound(role))
+    }
+
+    fn policy(&self, role: &str) -> Result<&Arc<dyn Policy>, Fault> {
+        match &self.binding(role)?.answers {
+            Answers::Tokens(policy) => Ok(policy),
+            Answers::Messages(_) => Err(self.fault(
+                role,
+                &"the tokens of its policy are unknown, and they are needed; bind a model that runs here",
+            )),
+        }
+    }
+
+    /// The task or the recipe is wrong.
+    fn fault(&self, role: &str, why: &dyn std::fmt::Display) -> Fault {
+        Fault::grader(format!("task {}, role {role}: {why}", self.task))
+    }
+
+    fn unanswered(&self, role: &str, error: &PolicyError) -> Fault {
+        if error.is_infrastructure() {
+            Fault::infra(format!("task {}, role {role}: {error}", self.task))
+        } else {
+            self.fault(role, error)
         }
     }
 

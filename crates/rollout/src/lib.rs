@@ -15,8 +15,8 @@ mod runner;
 mod study;
 mod tally;
 
-pub use context::{Answer, Cx};
-pub use roles::{Role, Roles};
+pub use context::{Answer, Cx, Tools};
+pub use roles::{Answers, Role, Roles};
 pub use runner::{Options, Progress, RolloutError, Runner};
 pub use study::{Played, Study, TaskRow};
 pub use tally::Tally;

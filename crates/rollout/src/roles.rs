@@ -2,14 +2,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use policy::Policy;
+use policy::{MessagePolicy, Policy};
 use record::Sampling;
 
-/// A role's policy and how it is sampled.
+/// Who answers for a role and how it is sampled.
 #[derive(Clone)]
 pub struct Role {
-    pub policy: Arc<dyn Policy>,
+    pub answers: Answers,
     pub sampling: Sampling,
+}
+
+/// What a policy is asked in.
+#[derive(Clone)]
+pub enum Answers {
+    Tokens(Arc<dyn Policy>),
+    /// Its calls can be read and never trained on.
+    Messages(Arc<dyn MessagePolicy>),
 }
 
 /// The bindings of a recipe: role name to policy.
@@ -20,9 +28,23 @@ pub struct Roles {
 
 impl Roles {
     /// Adds or replaces a binding.
-    pub fn bind(mut self, name: &str, policy: Arc<dyn Policy>, sampling: Sampling) -> Self {
+    pub fn bind(self, name: &str, policy: Arc<dyn Policy>, sampling: Sampling) -> Self {
+        self.insert(name, Answers::Tokens(policy), sampling)
+    }
+
+    /// Adds or replaces a binding to a policy whose tokens are unknown.
+    pub fn bind_messages(
+        self,
+        name: &str,
+        policy: Arc<dyn MessagePolicy>,
+        sampling: Sampling,
+    ) -> Self {
+        self.insert(name, Answers::Messages(policy), sampling)
+    }
+
+    fn insert(mut self, name: &str, answers: Answers, sampling: Sampling) -> Self {
         self.roles
-            .insert(name.to_owned(), Role { policy, sampling });
+            .insert(name.to_owned(), Role { answers, sampling });
         self
     }
 

@@ -1,0 +1,222 @@
+//! A policy behind an OpenAI-compatible chat endpoint: vLLM, SGLang, llama.cpp, a hosted service.
+//!
+//! `POST {base}/chat/completions` without streaming. Nothing is asked a second time here: a lost connection,
+//! an overloaded server and a time limit are infrastructure faults, and `rollout` owns their retry. The one
+//! exception is no retry but the server's own queue: where it answers 429 or 503 and says when to come back
+//! (`Retry-After`), that is waited for, within the time limit of the request.
+
+mod wire;
+
+use std::{fmt, time::Duration};
+
+use futures::future::BoxFuture;
+use reqwest::{Client, Response, StatusCode, header::RETRY_AFTER};
+
+use crate::{Conversation, MessagePolicy, PolicyError, Reply};
+
+/// Where a model answers, and how it is called there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EndpointConfig {
+    /// Up to and without `/chat/completions`: `http://localhost:8000/v1`.
+    pub base_url: String,
+    /// The model's name there.
+    pub model: String,
+    /// Sent as a bearer token.
+    pub api_key: Option<String>,
+    /// From the request to the last byte of its answer.
+    pub timeout: Duration,
+}
+
+/// What an endpoint is called on the command line and in recipes: `openai:URL#MODEL`.
+pub const PREFIX: &str = "openai:";
+
+impl EndpointConfig {
+    /// Reads `openai:http://host:8000/v1#model`; ten minutes for an answer, and no key.
+    ///
+    /// # Errors
+    /// What is wrong with the text, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let example = "write openai:http://HOST:PORT/v1#MODEL";
+        let rest = text
+            .strip_prefix(PREFIX)
+            .ok_or_else(|| format!("`{text}` is no endpoint: {example}"))?;
+        let (url, model) = rest
+            .split_once('#')
+            .filter(|(_, model)| !model.is_empty())
+            .ok_or_else(|| format!("`{text}` names no model: {example}"))?;
+        let parsed = reqwest::Url::parse(url)
+            .map_err(|error| format!("`{url}` is no address ({error}): {example}"))?;
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
+            return Err(format!("`{url}` is no address of a server: {example}"));
+        }
+        Ok(Self {
+            base_url: url.trim_end_matches('/').to_owned(),
+            model: model.to_owned(),
+            api_key: None,
+            timeout: Duration::from_secs(600),
+        })
+    }
+}
+
+/// Never shows the key.
+impl fmt::Debug for EndpointConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointConfig")
+            .field("base_url", &self.base_url)
+            .field("model", &self.model)
+            .field("has_key", &self.api_key.is_some())
+            .field("timeout", &self.timeout)
+            .finish()
+    }
+}
+
+/// Asks one model of one server.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    client: Client,
+}
+
+impl Endpoint {
+    /// Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`PolicyError::Infrastructure`] where this machine's certificates cannot be read.
+    pub fn new(config: EndpointConfig) -> Result<Self, PolicyError> {
+        // Both libraries of ciphers could be linked by others; one must be chosen, once a process.
+        let _chosen_before = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .timeout(config.timeout)
+            .connect_timeout(config.timeout.min(Duration::from_secs(30)))
+            .build()
+            .map_err(|error| PolicyError::Infrastructure(chain(&error)))?;
+        Ok(Self { config, client })
+    }
+
+    pub fn config(&self) -> &EndpointConfig {
+        &self.config
+    }
+
+    /// Asks for the list of models: whether the server is there, takes the key and has the model.
+    ///
+    /// # Errors
+    /// What is wrong, in words for whoever wrote the address. A server without such a list is believed.
+    pub async fn check(&self) -> Result<(), PolicyError> {
+        let url = format!("{}/models", self.config.base_url);
+        let response = self.authorised(self.client.get(&url)).send().await;
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(self.refused(response).await),
+            status if status.is_success() => {
+                let text = response.text().await;
+                let text = text.map_err(|error| self.unreachable(&error))?;
+                let models = wire::models(&text);
+                if models.is_empty() || models.contains(&self.config.model) {
+                    return Ok(());
+                }
+                Err(PolicyError::Refused(format!(
+                    "{} has no model `{}`; it has {}",
+                    self.config.base_url,
+                    self.config.model,
+                    models.join(", ")
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn ask(&self, conversation: Conversation) -> Result<Reply, PolicyError> {
+        let asked = self.answered(conversation);
+        match tokio::time::timeout(self.config.timeout, asked).await {
+            Ok(reply) => reply,
+            Err(_) => Err(PolicyError::Infrastructure(format!(
+                "{} gave no answer within {} s",
+                self.config.base_url,
+                self.config.timeout.as_secs_f64()
+            ))),
+        }
+    }
+
+    async fn answered(&self, conversation: Conversation) -> Result<Reply, PolicyError> {
+        let body = wire::body(&self.config.model, &conversation);
+        let url = format!("{}/chat/completions", self.config.base_url);
+        loop {
+            let request = self.authorised(self.client.post(&url)).json(&body);
+            let response = request
+                .send()
+                .await
+                .map_err(|error| self.unreachable(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                let text = response.text().await;
+                let text = text.map_err(|error| self.unreachable(&error))?;
+                return wire::reply(&text).map_err(|why| {
+                    PolicyError::Infrastructure(format!(
+                        "{} gave no chat completion: {why}",
+                        self.config.base_url
+                    ))
+                });
+            }
+            let busy = matches!(
+                status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            );
+            match seconds_to_wait(&response).filter(|_| busy) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(self.refused(response).await),
+            }
+        }
+    }
+
+    fn authorised(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.config.api_key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// An answer that is no success. What the client did wrong will be wrong again; the rest may pass.
+    async fn refused(&self, response: Response) -> PolicyError {
+        let status = response.status();
+        let text = response.text().await.unwrap_or_default();
+        let message = format!(
+            "{} answered {status}: {}",
+            self.config.base_url,
+            wire::error_message(&text)
+        );
+        let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+        if status.is_client_error() && !passing.contains(&status) {
+            PolicyError::Refused(message)
+        } else {
+            PolicyError::Infrastructure(message)
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> PolicyError {
+        PolicyError::Infrastructure(format!("{}: {}", self.config.base_url, chain(error)))
+    }
+}
+
+impl MessagePolicy for Endpoint {
+    fn converse<'a>(
+        &'a self,
+        conversation: Conversation,
+    ) -> BoxFuture<'a, Result<Reply, PolicyError>> {
+        Box::pin(self.ask(conversation))
+    }
+}
+
+/// When the server wants to be asked again; seconds alone are read, not dates.
+fn seconds_to_wait(response: &Response) -> Option<Duration> {
+    let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    let seconds: f64 = text.trim().parse().ok()?;
+    // A server that says 0 is asked again in a moment, not in a loop.
+    Duration::try_from_secs_f64(seconds.max(0.05)).ok()
+}
+
+/// An error with its causes: the outermost alone says only that something was sent.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+    format!("{error}{causes}")
+}

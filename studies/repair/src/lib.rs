@@ -5,6 +5,7 @@
 //! Reading order: [`Task`], [`Workplace`](workplace::Workplace), [`PatchModel`](patch_model::PatchModel).
 
 mod checkout;
+pub mod mutate;
 pub mod patch_model;
 mod source_store;
 mod task;

@@ -73,8 +73,16 @@ pub(crate) struct TrainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// A run directory
+    /// A run directory, whose policies are evaluated again; or a recipe that has nothing to train
+    #[arg(value_name = "DIR|RECIPE")]
     pub(crate) run: PathBuf,
+    /// Of a recipe: where the run is written [default: runs/NAME, numbered if it exists]. An unfinished one goes
+    /// on with `etude train --resume DIR`
+    #[arg(long = "run", value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
+    /// Of a recipe: override a key, for example --set tasks.eval=FILE.jsonl
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// Tasks to evaluate on, a JSONL file [default: the run's own evaluation tasks]
     #[arg(long, value_name = "FILE")]
     pub(crate) tasks: Option<PathBuf>,

@@ -1,21 +1,59 @@
-//! `etude eval`: evaluate a run's policies again, on its own tasks or others. Changes nothing in the run.
+//! `etude eval`: evaluate a run's policies again, on its own tasks or others, which changes nothing in the run; or
+//! what a recipe without training evaluates, as a run of its own.
 
 use journal::RunReader;
 use serde_json::json;
 use train::Stop;
 
 use crate::{
-    args::EvalArgs,
-    failure::{Classify, Outcome},
+    args::{EvalArgs, TrainArgs},
+    failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
     screen::Screen,
     walk::{Again, Commands, StudyWalk},
 };
 
 pub(crate) fn run(args: &EvalArgs, screen: Screen) -> Outcome<()> {
+    if args.run.is_file() {
+        return of_recipe(args, screen);
+    }
+    if args.into.is_some() || !args.set.is_empty() {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "{} is no recipe; --run and --set are for evaluations that a recipe begins",
+            args.run.display()
+        )));
+    }
     let reader = RunReader::open(&args.run).asked()?;
     let study = Commands::of_run(&args.run, &reader.recipe().asked()?)?;
     (study.evaluate)(args, &reader, screen)
+}
+
+/// Begins a run of a recipe that only evaluates.
+fn of_recipe(args: &EvalArgs, screen: Screen) -> Outcome<()> {
+    let path = &args.run;
+    if args.tasks.is_some() || args.samples.is_some() || args.seed.is_some() {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "--tasks, --samples and --seed are for runs; a recipe says them itself: --set tasks.eval=FILE, \
+             --set seed=N"
+        )));
+    }
+    let study = Commands::of_recipe(path, &args.set)?;
+    if !(study.only_evaluates)(path, &args.set)? {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "{} trains before it evaluates: `etude train {}` does both, and `etude eval DIR` evaluates such a \
+             run again",
+            path.display(),
+            path.display()
+        )));
+    }
+    let train = TrainArgs {
+        recipe: Some(path.clone()),
+        run: args.into.clone(),
+        set: args.set.clone(),
+        resume: None,
+        json: args.json,
+    };
+    (study.train)(path, &train, screen)
 }
 
 /// Evaluates a run of a study.

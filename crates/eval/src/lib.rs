@@ -48,7 +48,7 @@ pub struct Evaluated {
 /// As [`Runner::play`]: too many episodes without a verdict.
 pub async fn evaluate<S: Study>(
     suite: Suite<'_, S>,
-    progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress<'_>),
 ) -> Result<Evaluated, RolloutError> {
     let groups = suite
         .runner

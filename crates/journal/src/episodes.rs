@@ -82,7 +82,7 @@ fn compress(groups: &[Group]) -> std::io::Result<Vec<u8>> {
     lines.into_inner()?.finish()
 }
 
-fn check_finite(episode: &Episode) -> Result<()> {
+pub(crate) fn check_finite(episode: &Episode) -> Result<()> {
     let not_finite = |name: String, value: f64| {
         Err(Error::NotFinite {
             place: format!("episode {}", episode.id),

@@ -19,6 +19,7 @@ mod entry;
 mod episodes;
 mod error;
 mod files;
+mod kept;
 mod log;
 mod reader;
 mod recovery;
@@ -34,6 +35,7 @@ pub use entry::{
     Resumed, RunStarted, Stamped, Step,
 };
 pub use error::{Error, Result};
+pub use kept::KeptEpisodes;
 pub use reader::{RunReader, write_report};
 pub use replay::Replay;
 pub use run_dir::RunDir;

@@ -54,11 +54,30 @@ impl Log {
     }
 
     /// Reads a file that was opened for reading and writing, and cuts its torn tail.
-    pub(crate) fn resume(mut file: File, path: &Path) -> Result<(Self, Scanned)> {
+    pub(crate) fn resume(file: File, path: &Path) -> Result<(Self, Scanned)> {
+        Self::resume_if(file, path, |scanned| scanned.require_beginning(path))
+    }
+
+    /// As [`Log::resume`], of a log that may hold nothing yet.
+    pub(crate) fn reopen(file: File, path: &Path) -> Result<(Self, Scanned)> {
+        Self::resume_if(file, path, |_| Ok(()))
+    }
+
+    fn resume_if(
+        mut file: File,
+        path: &Path,
+        sound: impl FnOnce(&Scanned) -> Result<()>,
+    ) -> Result<(Self, Scanned)> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).at(path, "read")?;
         let scanned = scan(&bytes, path)?;
-        scanned.require_beginning(path)?;
+        sound(&scanned)?;
+        if scanned.committed == 0 {
+            // Not even the first line is whole.
+            file.set_len(0).at(path, "cut the torn tail")?;
+            file.seek(SeekFrom::Start(0)).at(path, "seek")?;
+            return Ok((Self::begin(file, path)?, scanned));
+        }
         if scanned.torn > 0 {
             file.set_len(scanned.committed)
                 .at(path, "cut the torn tail")?;

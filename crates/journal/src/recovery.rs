@@ -8,8 +8,12 @@ use crate::{
     episodes,
     error::{IoContext, Result},
     files::{self, UNFINISHED},
+    kept,
     replay::Replay,
 };
+
+/// What the phase of an evaluation is called, before its name.
+const EVALUATION: &str = "eval/";
 
 /// Names of checkpoints whose step was never committed: the run will come to that step again.
 pub(crate) fn unbacked_checkpoints(replay: &Replay) -> Vec<String> {
@@ -34,10 +38,18 @@ pub(crate) fn leftovers(root: &Path, replay: &Replay, unbacked: &[String]) -> Re
         })
         .map(|reference| reference.file.as_str())
         .collect();
+    // Of evaluations on their way; those of committed ones were about to be removed.
+    let kept: BTreeSet<String> = replay
+        .phases()
+        .into_iter()
+        .filter_map(|phase| phase.strip_prefix(EVALUATION))
+        .filter(|name| replay.evaluation(name).is_none())
+        .map(kept::relative)
+        .collect();
     let mut found: Vec<String> = files::files_under(&root.join(episodes::DIRECTORY))?
         .into_iter()
         .map(|file| format!("{}/{file}", episodes::DIRECTORY))
-        .filter(|file| !named.contains(file.as_str()))
+        .filter(|file| !named.contains(file.as_str()) && !kept.contains(file))
         .collect();
     let present: BTreeSet<&str> = replay
         .checkpoints()

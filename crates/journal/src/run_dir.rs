@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use record::Group;
+use record::{Episode, Group};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,7 @@ use crate::{
     episodes,
     error::{Error, IoContext, Result},
     files,
+    kept::{self, KeptEpisodes},
     log::Log,
     reader::{self, JOURNAL, RECIPE, RECIPE_HASH},
     recovery,
@@ -254,7 +255,22 @@ impl RunDir {
             .map(|groups| episodes::write(&self.root, file, groups))
             .transpose()?;
         state.append(&self.root, Entry::Evaluation(evaluation.clone()))?;
+        let kept = self.root.join(kept::relative(&evaluation.name));
+        match fs::remove_file(&kept) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).at(&kept, "remove")?,
+            _ => {}
+        }
         Ok(evaluation)
+    }
+
+    /// The episodes that were kept of an evaluation on its way, and where more are kept. The evaluation has
+    /// to be of the phase `eval/<name>`, begun before.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Corrupt`] where what was kept is damaged, and failures of the disk.
+    pub fn kept_episodes(&self, evaluation: &str) -> Result<(KeptEpisodes, Vec<Episode>)> {
+        files::check_name("evaluation", evaluation)?;
+        KeptEpisodes::open(&self.root, evaluation)
     }
 
     /// Lets `fill` write a checkpoint of the state after `step` steps of `phase` into an empty

@@ -1,6 +1,6 @@
 //! Plays groups of episodes concurrently and gives all of them back, in order.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use record::{Episode, EpisodeId, Fault, FaultKind, Group, Outcome, Seed};
@@ -35,11 +35,13 @@ impl Default for Options {
     }
 }
 
-/// What a caller may show while a step plays.
+/// What a caller may show, or keep, while a step plays.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct Progress<'a> {
     pub episodes_done: usize,
     pub episodes: usize,
+    /// The one that has just ended.
+    pub episode: &'a Episode,
 }
 
 #[derive(Debug, Error)]
@@ -70,6 +72,7 @@ pub struct Runner<S: Study> {
     /// Of the member that is played along with each group, where there is one.
     greedy: Option<Arc<Roles>>,
     options: Options,
+    finished: BTreeMap<EpisodeId, Episode>,
 }
 
 impl<S: Study> Runner<S> {
@@ -79,7 +82,17 @@ impl<S: Study> Runner<S> {
             roles: Arc::new(roles),
             greedy: None,
             options,
+            finished: BTreeMap::new(),
         }
+    }
+
+    /// Episodes that were played before and are not played again, by their places; those with faults and
+    /// those of other tasks are.
+    pub fn with_finished(mut self, episodes: impl IntoIterator<Item = Episode>) -> Self {
+        let graded = |episode: &Episode| episode.outcome.reward().is_some();
+        let episodes = episodes.into_iter().filter(graded);
+        self.finished = episodes.map(|episode| (episode.id, episode)).collect();
+        self
     }
 
     /// Plays one member more with every group, its last, in which `roles` answer greedily: what a
@@ -104,7 +117,7 @@ impl<S: Study> Runner<S> {
         tasks: &[Arc<S::Task>],
         members: u32,
         seed: Seed,
-        progress: impl FnMut(Progress),
+        progress: impl FnMut(Progress<'_>),
     ) -> Result<Vec<Group>, RolloutError> {
         self.play_from(0, step, tasks, members, seed, progress)
             .await
@@ -122,11 +135,12 @@ impl<S: Study> Runner<S> {
         tasks: &[Arc<S::Task>],
         members: u32,
         seed: Seed,
-        mut progress: impl FnMut(Progress),
+        mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Vec<Group>, RolloutError> {
         if tasks.is_empty() {
             return Err(RolloutError::NoTasks { step });
         }
+        let mut done = Vec::new();
         let permits = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
         let mut playing = FuturesUnordered::new();
         let sampled = (0..members).map(|member| (member, &self.roles));
@@ -139,6 +153,11 @@ impl<S: Study> Runner<S> {
                     group,
                     member,
                 };
+                let finished = self.finished.get(&id);
+                if let Some(episode) = finished.filter(|found| found.task == *task.id()) {
+                    done.push(episode.clone());
+                    continue;
+                }
                 let seed = seed
                     .stream("group", group.into())
                     .stream("member", member.into());
@@ -153,17 +172,18 @@ impl<S: Study> Runner<S> {
                 ))));
             }
         }
-        let episodes = playing.len();
-        let mut done = Vec::with_capacity(episodes);
+        let episodes = done.len() + playing.len();
         while let Some(episode) = playing.next().await {
-            done.push(episode.map_err(|error| RolloutError::Panicked {
+            let episode = episode.map_err(|error| RolloutError::Panicked {
                 step,
                 message: error.to_string(),
-            })?);
+            })?;
             progress(Progress {
-                episodes_done: done.len(),
+                episodes_done: done.len() + 1,
                 episodes,
+                episode: &episode,
             });
+            done.push(episode);
         }
         done.sort_by_key(|episode: &Episode| episode.id);
         let groups = into_groups(first, tasks, done);

@@ -317,7 +317,8 @@ async fn concurrency_changes_nothing() {
         let note = |Progress {
                         episodes_done,
                         episodes,
-                    }: Progress| {
+                        ..
+                    }: Progress<'_>| {
             assert_eq!(episodes, 15);
             seen.push(episodes_done);
         };
@@ -351,4 +352,37 @@ async fn a_dropped_step_stops_its_episodes() {
     while study.playing.load(Relaxed) > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+#[tokio::test]
+async fn what_was_played_before_is_not_played_again() {
+    let row = |(index, fate): (usize, Fate)| {
+        Arc::new(Row {
+            id: TaskId(format!("task-{index}")),
+            fates: vec![fate],
+        })
+    };
+    let fates = [Fate::Graded, Fate::Grader, Fate::Graded];
+    let tasks: Vec<Arc<Row>> = fates.into_iter().enumerate().map(row).collect();
+    let runner = || {
+        let study = Arc::new(Failing::default());
+        (study.clone(), Runner::new(study, roles(), options(1.0)))
+    };
+    let (_, all) = runner();
+    let mut ended = Vec::new();
+    let keep = |progress: Progress<'_>| ended.push(progress.episode.clone());
+    let played = all.play(0, &tasks, 2, Seed(1), keep).await.unwrap();
+    assert_eq!(ended.len(), 6);
+    // One of another task is not what is asked for, and a fault may pass.
+    let mut finished: Vec<Episode> = ended.into_iter().filter(|one| one.id.member == 0).collect();
+    finished
+        .iter_mut()
+        .filter(|one| one.id.group == 2)
+        .for_each(|one| one.task.0.push('x'));
+    let (study, rest) = runner();
+    let rest = rest.with_finished(finished);
+    let again = rest.play(0, &tasks, 2, Seed(1), |_| {}).await.unwrap();
+    assert_eq!(again, played);
+    let plays: Vec<usize> = study.plays.lock().unwrap().values().copied().collect();
+    assert_eq!(plays, [1, 2, 2]);
 }

@@ -97,7 +97,7 @@ impl<S: Study> Reinforce<'_, S> {
     pub fn train<T: Trainer>(
         &self,
         policies: &mut [TrainedPolicy<'_, T>],
-        mut on_play: impl FnMut(u64, Progress),
+        mut on_play: impl FnMut(u64, Progress<'_>),
         mut on_step: impl FnMut(StepDone<'_>),
     ) -> Result<(), TrainError> {
         let mut policies = Policies::new(self.config, self.phase, policies)?;
@@ -169,7 +169,7 @@ impl<S: Study> Reinforce<'_, S> {
         &self,
         step: u64,
         policies: &Policies<'_, '_, T>,
-        mut progress: impl FnMut(Progress),
+        mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Vec<Group>, TrainError> {
         let wanted = self.config.tasks_per_step;
         let rounds = match policies.resample() {

@@ -1,11 +1,11 @@
 //! Evaluation suites: played, committed, and said again when the journal has them.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use eval::{Evaluated, Suite, evaluate};
 use journal::Evaluation;
-use record::Seed;
-use rollout::{Options as RolloutOptions, Roles, Runner, Study};
+use record::{Episode, Seed};
+use rollout::{Options as RolloutOptions, Progress, Roles, Runner, Study};
 use train::Stop;
 
 use super::{Engines, Frame};
@@ -22,6 +22,9 @@ pub(crate) struct Played<'a, S: Study> {
     pub(crate) samples: u32,
     pub(crate) seed: Seed,
     pub(crate) rollout: &'a RolloutOptions,
+    /// Keep every episode as it ends, so that a killed run plays none twice: where an episode takes longer
+    /// than the disk does.
+    pub(crate) keeps: bool,
 }
 
 impl<S: Study> Played<'_, S> {
@@ -36,8 +39,28 @@ impl<S: Study> Played<'_, S> {
         stop: &Stop,
         on_progress: impl Fn(u64),
     ) -> Outcome<Option<Evaluated>> {
+        let keep = |_: &Episode| Ok(());
+        self.play_rest(engines, stop, (Vec::new(), keep), on_progress)
+    }
+
+    /// Plays what is not `finished`, and gives each episode to `keep` as it ends.
+    fn play_rest(
+        &self,
+        engines: &Engines,
+        stop: &Stop,
+        (finished, keep): (Vec<Episode>, impl Fn(&Episode) -> journal::Result<()>),
+        on_progress: impl Fn(u64),
+    ) -> Outcome<Option<Evaluated>> {
         let (study, roles) = (self.study.clone(), self.roles.clone());
-        let runner = Runner::new(study, roles, self.rollout.clone());
+        let runner = Runner::new(study, roles, self.rollout.clone()).with_finished(finished);
+        let lost = OnceCell::new();
+        let done = |progress: Progress<'_>| {
+            if let Err(error) = keep(progress.episode) {
+                // The first failure is told; nothing is kept after it.
+                let _ = lost.set(error);
+            }
+            on_progress(progress.episodes_done as u64);
+        };
         let suite = Suite {
             name: self.name.to_owned(),
             policy: self.policy.to_owned(),
@@ -48,14 +71,16 @@ impl<S: Study> Played<'_, S> {
             // The same draws for every policy, so that they are compared on equal luck.
             seed: self.seed.stream("evaluation", 0),
         };
-        engines.runtime.block_on(async {
+        let played = engines.runtime.block_on(async {
             tokio::select! {
-                done = evaluate(suite, |progress| on_progress(progress.episodes_done as u64)) => {
-                    done.map(Some).failed()
-                }
+                done = evaluate(suite, done) => done.map(Some).failed(),
                 () = stop.wait() => Ok(None),
             }
-        })
+        })?;
+        match lost.into_inner() {
+            Some(error) => Err(error).failed(),
+            None => Ok(played),
+        }
     }
 }
 
@@ -80,7 +105,19 @@ impl Frame<'_> {
         }
         self.phase(&format!("eval/{name}"), || {
             let work = self.screen.work(name, suite.episodes());
-            let played = suite.play(self.engines, self.stop, |done| work.at(done));
+            let played = if suite.keeps {
+                let (kept, finished) = self.run.kept_episodes(name).failed()?;
+                if !finished.is_empty() {
+                    let n = finished.len();
+                    self.screen
+                        .say(format!("  {name}: {n} episodes were played before"));
+                }
+                let keep = |episode: &Episode| kept.keep(episode);
+                let rest = (finished, keep);
+                suite.play_rest(self.engines, self.stop, rest, |done| work.at(done))
+            } else {
+                suite.play(self.engines, self.stop, |done| work.at(done))
+            };
             let evaluated = played?.ok_or_else(|| self.interrupted())?;
             work.done(line(&evaluated));
             let tokens = evaluated.sampled_tokens;

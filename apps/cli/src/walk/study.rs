@@ -55,6 +55,11 @@ pub(crate) trait StudyWalk: 'static {
         instruments: &Self::Instruments,
     ) -> Outcome<()>;
 
+    /// The recipe has nothing to train, so that `etude eval` can begin a run of it.
+    fn only_evaluates(_recipe: &Self::Recipe) -> bool {
+        false
+    }
+
     /// Plays evaluations of a run again.
     fn evaluate(again: &Again<'_>, recipe: &Self::Recipe) -> Outcome<Vec<Evaluated>>;
 
@@ -100,6 +105,8 @@ pub(crate) struct Commands {
     pub(crate) resume: fn((RunDir, Replay), &str, &TrainArgs, Screen) -> Outcome<()>,
     pub(crate) evaluate: fn(&EvalArgs, &RunReader, Screen) -> Outcome<()>,
     pub(crate) plan: fn(&PlanArgs) -> Outcome<()>,
+    /// Whether a recipe has nothing to train.
+    pub(crate) only_evaluates: fn(&Path, &[String]) -> Outcome<bool>,
 }
 
 impl Commands {
@@ -110,6 +117,7 @@ impl Commands {
             resume: train::resume::<W>,
             evaluate: evaluate::again::<W>,
             plan: plan::of_recipe::<W>,
+            only_evaluates: |path, set| Ok(W::only_evaluates(&load::<W>(path, set).asked()?.value)),
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod damage;
 mod fixture;
+mod kept;
 mod kill;
 mod round_trip;
 mod views;

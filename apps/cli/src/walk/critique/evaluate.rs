@@ -57,6 +57,7 @@ impl<'a> Criticised<'a> {
             samples: self.samples,
             seed: self.seed,
             rollout: &recipe.rollout,
+            keeps: false,
         }
     }
 }

@@ -144,6 +144,7 @@ impl Remembering {
             samples: recipe.eval.samples,
             seed: Seed(recipe.seed),
             rollout: &recipe.rollout,
+            keeps: false,
         })
     }
 }

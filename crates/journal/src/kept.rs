@@ -1,0 +1,82 @@
+//! Episodes of an evaluation on its way, durable one by one: what a killed process need not play again.
+//!
+//! They lie in a log of their own, framed as `journal.log` is, until the evaluation is committed as a whole.
+
+use std::{
+    fs::{self, OpenOptions},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use record::Episode;
+
+use crate::{
+    episodes::{self, check_finite},
+    error::{Error, IoContext, Result},
+    files,
+    log::Log,
+};
+
+/// Ending of these logs.
+pub(crate) const ENDING: &str = ".kept";
+
+/// The open log of one evaluation.
+#[derive(Debug)]
+pub struct KeptEpisodes {
+    log: Mutex<Log>,
+    path: PathBuf,
+}
+
+/// Below the run.
+pub(crate) fn relative(evaluation: &str) -> String {
+    format!("{}/evaluations/{evaluation}{ENDING}", episodes::DIRECTORY)
+}
+
+impl KeptEpisodes {
+    /// The log of an evaluation, and the episodes in it in the order in which they ended.
+    pub(crate) fn open(root: &Path, evaluation: &str) -> Result<(Self, Vec<Episode>)> {
+        let path = root.join(relative(evaluation));
+        if let Some(parent) = path.parent() {
+            files::create_directory(parent)?;
+        }
+        // A process that died before the first episode may have left less than a first line.
+        let begun = fs::metadata(&path).is_ok_and(|found| found.len() > 0);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .at(&path, "open")?;
+        let (log, payloads) = match begun {
+            true => {
+                let (log, scanned) = Log::reopen(file, &path)?;
+                (log, scanned.records)
+            }
+            false => (Log::begin(file, &path)?, Vec::new()),
+        };
+        let episodes = payloads.iter().map(|(offset, payload)| {
+            serde_json::from_slice(payload).map_err(|error| Error::Content {
+                path: path.clone(),
+                reason: format!("the record at byte {offset}: {error}"),
+            })
+        });
+        let episodes = episodes.collect::<Result<_>>()?;
+        let log = Mutex::new(log);
+        Ok((Self { log, path }, episodes))
+    }
+
+    /// Returns once the episode is on disk.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] for a log-prob or a reward that is no finite number; failures of the disk, after
+    /// which every later episode is refused.
+    pub fn keep(&self, episode: &Episode) -> Result<()> {
+        check_finite(episode)?;
+        let payload = serde_json::to_vec(episode)
+            .map_err(std::io::Error::from)
+            .at(&self.path, "encode an episode")?;
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.append(&payload)
+    }
+}

@@ -210,6 +210,7 @@ impl Ask for Class<'_> {
         });
         Ok(Answer {
             text,
+            tool_calls: Vec::new(),
             stop: StopReason::Stop,
         })
     }

@@ -4,12 +4,14 @@
 //!
 //! Reading order: [`Task`], [`Workplace`](workplace::Workplace), [`PatchModel`](patch_model::PatchModel).
 
+pub mod action;
 mod checkout;
 pub mod mutate;
 pub mod patch_model;
 mod source_store;
 mod task;
 mod tasks_file;
+pub mod wire;
 pub mod workplace;
 
 pub use checkout::{Checkout, CheckoutError, is_left_out};

@@ -1,0 +1,4 @@
+//! What planners write and what the environment makes of it.
+
+mod replies;
+mod round_trip;

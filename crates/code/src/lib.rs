@@ -1,6 +1,7 @@
 //! Python out of model text, a sound normal form of programs, sites to edit, patches, the code graph of a repository, and paths that stay below a root. Pure.
 
 mod assertions;
+pub mod edit_operators;
 mod extract;
 pub mod graph;
 mod normal_form;

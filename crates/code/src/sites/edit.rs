@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ruff_python_ast::Stmt;
 use ruff_text_size::{Ranged, TextSize};
 
 use super::source::Source;
@@ -36,13 +37,10 @@ impl Edit {
         [&text[..self.start], &self.replacement, &text[self.end..]].concat()
     }
 
-    /// Whether the changed source still is Python. Only the outermost statement around the span is parsed
-    /// again, or the whole text when the span is in no single one.
+    /// Whether the changed source still is Python. Only the innermost definition around the span is parsed
+    /// again, or the whole text when the span is in none.
     pub fn parses(&self, source: &Source) -> bool {
-        let body = &source.syntax().body;
-        let after = body.partition_point(|statement| statement.start().to_usize() <= self.start);
-        let around = after.checked_sub(1).map(|index| &body[index]);
-        let Some(around) = around.filter(|statement| self.end <= statement.end().to_usize()) else {
+        let Some(around) = definition_around(&source.syntax().body, self) else {
             return Source::parse(self.apply(source.text())).is_ok();
         };
         let (first, last) = source.lines(around);
@@ -52,7 +50,31 @@ impl Edit {
             end: self.end - lines.start,
             replacement: self.replacement.clone(),
         };
-        Source::parse(inner.apply(&source.text()[lines])).is_ok()
+        let text = inner.apply(&source.text()[lines]);
+        let text = if text.starts_with([' ', '\t']) {
+            format!("if 1:\n{text}")
+        } else {
+            text
+        };
+        Source::parse(text).is_ok()
+    }
+}
+
+/// The innermost function or class that stands in a class or in a function and that a span is within.
+fn definition_around<'a>(mut body: &'a [Stmt], edit: &Edit) -> Option<&'a Stmt> {
+    let mut around = None;
+    loop {
+        let after = body.partition_point(|statement| statement.start().to_usize() <= edit.start);
+        let Some(statement) = after.checked_sub(1).map(|index| &body[index]) else {
+            return around;
+        };
+        let inside = edit.end <= statement.end().to_usize();
+        body = match statement {
+            Stmt::FunctionDef(function) if inside => &function.body,
+            Stmt::ClassDef(class) if inside => &class.body,
+            _ => return around,
+        };
+        around = Some(statement);
     }
 }
 
@@ -61,12 +83,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edit_is_parsed_within_its_statement() {
-        let source = Source::parse("x = 1\ndef f(a):\n    return a + 1\ny = 2; z = 3\n").unwrap();
+    fn an_edit_is_parsed_within_its_definition() {
+        let text = "x = 1\nclass C:\n    def f(a):\n        return a + 1\ny = 2; z = 3\n";
+        let source = Source::parse(text).unwrap();
         let at = source.text().find('+').unwrap();
         let minus = Edit::replace_span(at..at + 1, "-");
         assert!(minus.parses(&source));
-        assert!(minus.apply(source.text()).contains("return a - 1\ny = 2"));
+        assert!(
+            minus
+                .apply(source.text())
+                .contains("        return a - 1\ny = 2")
+        );
         assert!(!Edit::replace_span(at..at + 1, "").parses(&source));
         let last = source.text().find('3').unwrap();
         assert!(Edit::replace_span(last..last + 1, "4").parses(&source));

@@ -1,0 +1,287 @@
+//! Statements that are missing: results, assignments, jumps, guards, and what the code near by has.
+
+use ruff_python_ast::{AnyNodeRef, Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::{
+    Family,
+    bench::Bench,
+    statements::{is_simple, results},
+};
+use crate::sites::{BoundBy, Edit, ScopeKind, SiteIndex};
+
+/// Edits that add a statement before or after the statement `at`.
+pub(super) fn around(bench: &mut Bench<'_, '_>, at: SiteIndex) {
+    let Some(function) = bench.function(at) else {
+        return;
+    };
+    let Some(definition) = function.function() else {
+        return;
+    };
+    let Some((block, place)) = bench.block(at) else {
+        return;
+    };
+    let statement = &block[place];
+    let is_top = definition
+        .body
+        .iter()
+        .any(|top| top.range() == statement.range());
+    let is_last = place + 1 == block.len();
+    if is_top && is_last {
+        result(bench, at, statement);
+        if definition.name.as_str() == "__init__" {
+            attributes(bench, at, statement);
+        }
+    }
+    if is_top && place <= 1 {
+        guards(bench, at, statement);
+    }
+    if is_last && !is_top {
+        jumps(bench, at, statement);
+    }
+    increments(bench, at, statement);
+    copies(bench, at, statement);
+}
+
+fn insert_after(
+    bench: &mut Bench<'_, '_>,
+    family: Family,
+    cost: f64,
+    at: SiteIndex,
+    statement: &Stmt,
+    lines: &[String],
+) {
+    if let Some(edit) = bench.after(statement, lines) {
+        bench.push(family, cost, at, edit);
+    }
+}
+
+fn insert_before(
+    bench: &mut Bench<'_, '_>,
+    family: Family,
+    cost: f64,
+    at: SiteIndex,
+    statement: &Stmt,
+    lines: &[String],
+) {
+    if let Some(edit) = bench.before(statement, lines) {
+        bench.push(family, cost, at, edit);
+    }
+}
+
+/// A function that ends without its result.
+fn result(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    if matches!(statement, Stmt::Return(_) | Stmt::Raise(_)) {
+        return;
+    }
+    for (place, name) in results(bench, at).into_iter().enumerate() {
+        let cost = 2.2 + 0.3 * place as f64;
+        let line = format!("return {name}");
+        insert_after(bench, Family::Return, cost, at, statement, &[line]);
+    }
+    if let Some(name) = last_target(statement) {
+        let line = format!("return {name}");
+        insert_after(bench, Family::Return, 2.0, at, statement, &[line]);
+    }
+}
+
+fn last_target(statement: &Stmt) -> Option<&str> {
+    match statement {
+        Stmt::Assign(assignment) => match &*assignment.targets {
+            [Expr::Name(name)] => Some(name.id.as_str()),
+            _ => None,
+        },
+        Stmt::AugAssign(assignment) => assignment
+            .target
+            .as_name_expr()
+            .map(|name| name.id.as_str()),
+        _ => None,
+    }
+}
+
+/// Parameters of a constructor that nobody keeps.
+fn attributes(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    let Some(function) = bench.function(at) else {
+        return;
+    };
+    let class = bench.sites.class(function).map(|class| class.kind);
+    let Some(ScopeKind::Class(class)) = class else {
+        return;
+    };
+    let known = bench.vocabulary.attributes(&class.name, false);
+    let body = bench.text(function.range).to_owned();
+    let mut lines: Vec<(f64, String)> = Vec::new();
+    for bound in &function.bound {
+        if bound.by != BoundBy::Parameter || bound.name == "self" {
+            continue;
+        }
+        let kept = known.iter().filter(|attribute| {
+            attribute.trim_start_matches('_') == bound.name
+                && !body.contains(&format!("self.{attribute} ="))
+        });
+        for attribute in kept {
+            lines.push((1.4, format!("self.{attribute} = {}", bound.name)));
+        }
+    }
+    for attribute in known {
+        if !body.contains(&format!("self.{attribute}")) {
+            for (value, cost) in [("None", 3.0), ("[]", 3.2), ("{}", 3.2), ("0", 3.2)] {
+                lines.push((cost, format!("self.{attribute} = {value}")));
+            }
+        }
+    }
+    for (cost, line) in lines.into_iter().take(16) {
+        insert_after(bench, Family::Insertion, cost, at, statement, &[line]);
+    }
+}
+
+fn guards(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    let Some(function) = bench.function(at) else {
+        return;
+    };
+    let Some(definition) = function.function() else {
+        return;
+    };
+    let names: Vec<&str> = function
+        .bound
+        .iter()
+        .filter(|bound| bound.by == BoundBy::Parameter)
+        .map(|bound| bound.name)
+        .filter(|name| *name != "self" && *name != "cls")
+        .collect();
+    for name in names.into_iter().take(4) {
+        let parameter = definition
+            .parameters
+            .iter_non_variadic_params()
+            .find(|parameter| parameter.name().as_str() == name);
+        let default = parameter.and_then(|parameter| parameter.default());
+        if default.is_some_and(Expr::is_none_literal_expr) {
+            for (value, cost) in [
+                ("[]", 3.2),
+                ("{}", 3.2),
+                ("()", 3.4),
+                ("0", 3.6),
+                ("''", 3.8),
+            ] {
+                let lines = [
+                    format!("if {name} is None:"),
+                    format!("    {name} = {value}"),
+                ];
+                insert_before(bench, Family::Guard, cost, at, statement, &lines);
+            }
+        }
+        for (test, result, cost) in [
+            (format!("not {name}"), name, 3.8),
+            (format!("{name} is None"), "None", 3.8),
+            (format!("not {name}"), "None", 4.4),
+            (format!("not {name}"), "False", 4.6),
+        ] {
+            let lines = [format!("if {test}:"), format!("    return {result}")];
+            insert_before(bench, Family::Guard, cost, at, statement, &lines);
+        }
+    }
+}
+
+/// A block that goes on where it should leave.
+fn jumps(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    if matches!(
+        statement,
+        Stmt::Return(_) | Stmt::Raise(_) | Stmt::Break(_) | Stmt::Continue(_)
+    ) {
+        return;
+    }
+    let around = || bench.sites.ancestors(at).map(|outer| bench.node(outer));
+    let is_in_loop = around()
+        .take_while(|node| !matches!(node, AnyNodeRef::StmtFunctionDef(_)))
+        .any(|node| matches!(node, AnyNodeRef::StmtFor(_) | AnyNodeRef::StmtWhile(_)));
+    let is_branch = around().next().is_some_and(|node| {
+        matches!(
+            node,
+            AnyNodeRef::StmtIf(_)
+                | AnyNodeRef::ElifElseClause(_)
+                | AnyNodeRef::ExceptHandlerExceptHandler(_)
+        )
+    });
+    let mut lines: Vec<(f64, &str)> = Vec::new();
+    if is_in_loop {
+        lines.push((if is_branch { 2.6 } else { 3.2 }, "break"));
+        if is_branch {
+            lines.push((2.6, "continue"));
+        }
+    }
+    lines.push((3.0, "return"));
+    for (cost, line) in lines {
+        insert_after(bench, Family::Jump, cost, at, statement, &[line.to_owned()]);
+    }
+    for (place, name) in results(bench, at).into_iter().take(2).enumerate() {
+        let line = format!("return {name}");
+        let cost = 3.0 + 0.3 * place as f64;
+        insert_after(bench, Family::Return, cost, at, statement, &[line]);
+    }
+}
+
+/// Counters that are not counted on.
+fn increments(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    if !is_simple(statement) || matches!(statement, Stmt::Return(_) | Stmt::Raise(_)) {
+        return;
+    }
+    let Some(function) = bench.function(at).map(|function| function.range) else {
+        return;
+    };
+    let mut counters: Vec<&str> = Vec::new();
+    for (target, values) in &bench.vocabulary.assigned {
+        let is_counter = values.iter().any(|(place, text)| {
+            function.contains_range(*place) && matches!(*text, "0" | "1" | "-1")
+        });
+        if is_counter && !target.contains(['(', '[', ',']) {
+            counters.push(target);
+        }
+    }
+    counters.sort_unstable();
+    for counter in counters.into_iter().take(2) {
+        for (sign, cost) in [("+=", 3.2), ("-=", 3.6)] {
+            let line = format!("{counter} {sign} 1");
+            insert_after(bench, Family::Insertion, cost, at, statement, &[line]);
+        }
+    }
+}
+
+/// Statements of the same function or class that may be needed here too.
+fn copies(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
+    let Some(function) = bench.function(at) else {
+        return;
+    };
+    let around = bench
+        .sites
+        .class(function)
+        .map_or(function.range, |class| class.range);
+    let mut found: Vec<(bool, &str)> = Vec::new();
+    for (_, site) in bench.sites.iter() {
+        let fits = match site.node {
+            AnyNodeRef::StmtExpr(node) => node.value.is_call_expr(),
+            AnyNodeRef::StmtAugAssign(_) => true,
+            AnyNodeRef::StmtAssign(node) => node.targets.iter().any(Expr::is_attribute_expr),
+            _ => false,
+        };
+        let range = site.node.range();
+        if !fits || !around.contains_range(range) || range == statement.range() {
+            continue;
+        }
+        let text = bench.text(range);
+        let is_far = !function.range.contains_range(range);
+        if text.len() < 120
+            && !text.contains('\n')
+            && !found.iter().any(|(_, known)| *known == text)
+        {
+            found.push((is_far, text));
+        }
+    }
+    found.sort_by_key(|(is_far, _)| *is_far);
+    for (is_far, text) in found.into_iter().take(6) {
+        let cost = if is_far { 4.4 } else { 3.8 };
+        let edit: Option<Edit> = bench.before(statement, &[text.to_owned()]);
+        if let Some(edit) = edit {
+            bench.push(Family::Insertion, cost, at, edit);
+        }
+    }
+}

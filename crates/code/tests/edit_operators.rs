@@ -1,5 +1,7 @@
 //! The catalogue of edits mends simple mistakes, and every edit is sound.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::collections::BTreeSet;
 
 use code::{

@@ -8,6 +8,7 @@ pub mod action;
 mod checkout;
 pub mod mutate;
 pub mod patch_model;
+pub mod repairer;
 mod source_store;
 mod task;
 mod tasks_file;

@@ -20,6 +20,7 @@ mod sandbox_command;
 mod sandbox_reap;
 mod sandbox_run;
 mod sandbox_serve;
+mod sandboxes;
 mod screen;
 mod train;
 mod voice;

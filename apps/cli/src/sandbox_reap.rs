@@ -82,11 +82,16 @@ async fn reap(args: &SandboxReapArgs, leases: &Leases) -> Outcome<ReapReport> {
     leases.reap(&reclaimers).await.failed()
 }
 
-/// Engines that leases name, and those in the usual places.
-fn addresses(leases: &Leases) -> Outcome<Vec<String>> {
+/// Addresses that container engines usually listen at, the likeliest first.
+pub(crate) fn usual_engines() -> Vec<String> {
     let said = env::var_os("DOCKER_HOST").and_then(|said| said.into_string().ok());
     let runtime = env::var_os("XDG_RUNTIME_DIR");
-    let mut addresses = candidates(said.as_deref(), runtime.as_deref().map(Path::new));
+    candidates(said.as_deref(), runtime.as_deref().map(Path::new))
+}
+
+/// Engines that leases name, and those in the usual places.
+fn addresses(leases: &Leases) -> Outcome<Vec<String>> {
+    let mut addresses = usual_engines();
     for lease in leases.list().failed()? {
         addresses.extend(lease.held.into_iter().filter_map(|held| match held {
             Held::Container { engine, .. } | Held::ContainerImage { engine, .. } => Some(engine),

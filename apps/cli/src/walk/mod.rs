@@ -21,5 +21,5 @@ mod vocabulary;
 
 pub(crate) use engines::Engines;
 pub(crate) use frame::Frame;
-pub(crate) use settings::{Common, PolicySettings, StageSize};
+pub(crate) use settings::{Common, PolicySettings, StageSize, check_seconds};
 pub(crate) use study::{Again, Commands, StudyWalk, load};

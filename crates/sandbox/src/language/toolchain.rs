@@ -102,6 +102,11 @@ impl Toolchain {
         files: 1024,
     };
 
+    /// The compiler or runtime itself.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     fn job(&self, source: Vec<u8>, limits: Limits) -> Job {
         let program = text(&self.program);
         let second = self.second.as_deref().map(text).unwrap_or_default();

@@ -1,0 +1,190 @@
+//! Where checkouts of repositories run: jails of this machine, or containers.
+
+#![allow(
+    dead_code,
+    reason = "what makes tasks and what repairs begin to use it one after the other"
+)]
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, anyhow, ensure};
+use repair::TestFramework;
+use sandbox::{Language, Limits, Toolchains};
+use serde::{Deserialize, Serialize};
+use session::{
+    Backend,
+    docker::{DockerBackend, DockerConfig},
+    lease::{Leases, TIME_TO_LIVE},
+    local::{LocalBackend, LocalConfig},
+};
+
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    machine, sandbox_reap,
+};
+
+/// `[sandbox]` of recipes whose tasks are checkouts, and the same as options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SandboxSettings {
+    pub(crate) backend: BackendName,
+    /// Of `docker`: `unix:///path` or `tcp://host:port` of another engine than the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
+    /// The Python that runs tests; found by searching when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) python: Option<PathBuf>,
+    /// Wall seconds of one run of tests.
+    pub(crate) wall_s: f64,
+    /// CPU seconds of one run of tests.
+    pub(crate) cpu_s: f64,
+    pub(crate) memory_mb: u64,
+    /// Checkouts of one task that are tested at the same time. Changes no result.
+    pub(crate) slots: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BackendName {
+    /// Jails of this machine.
+    #[default]
+    Local,
+    /// Containers of an engine that speaks the Docker API.
+    Docker,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            backend: BackendName::Local,
+            engine: None,
+            python: None,
+            wall_s: 300.0,
+            cpu_s: 300.0,
+            memory_mb: 2048,
+            slots: 1,
+        }
+    }
+}
+
+/// A backend that was found to work, and the interpreters for it.
+pub(crate) struct Sandboxes {
+    pub(crate) backend: Arc<dyn Backend>,
+    toolchains: Option<Toolchains>,
+    searched: Option<PathBuf>,
+}
+
+impl SandboxSettings {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        crate::walk::check_seconds("sandbox.wall_s", self.wall_s)?;
+        crate::walk::check_seconds("sandbox.cpu_s", self.cpu_s)?;
+        ensure!(
+            (64..=1 << 20).contains(&self.memory_mb),
+            "sandbox.memory_mb is {}; give 64 or more, and no more than {}",
+            self.memory_mb,
+            1 << 20
+        );
+        ensure!(
+            (1..=1024).contains(&self.slots),
+            "sandbox.slots is {}; give 1 or more, and no more than 1024",
+            self.slots
+        );
+        ensure!(
+            self.engine.is_none() || self.backend == BackendName::Docker,
+            "sandbox.engine is for sandbox.backend = \"docker\""
+        );
+        Ok(())
+    }
+
+    /// Of one run of tests.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            wall: Duration::from_secs_f64(self.wall_s),
+            cpu: Duration::from_secs_f64(self.cpu_s),
+            memory: self.memory_mb << 20,
+            // Interpreters with native parts reserve far more than they use.
+            address_space: false,
+            output_keep: 16 << 20,
+            output_max: 64 << 20,
+            processes: 256,
+            disk: 256 << 20,
+            files: 1024,
+        }
+    }
+
+    /// Finds out what works here.
+    pub(crate) async fn open(&self) -> Outcome<Sandboxes> {
+        let leases = sandbox_reap::default_folder()
+            .context("neither XDG_STATE_HOME nor HOME is set; it is needed for leases")
+            .asked()?;
+        let leases = Leases::open(leases, TIME_TO_LIVE).failed()?;
+        let (backend, toolchains): (Arc<dyn Backend>, _) = match self.backend {
+            BackendName::Local => {
+                let search = machine::search_path();
+                let languages = [Language::Python, Language::Pytest];
+                let toolchains = Toolchains::probe(&languages, self.python.as_deref(), &search);
+                let config = LocalConfig {
+                    search,
+                    readable: toolchains.readable(),
+                    ..LocalConfig::new(leases, std::env::temp_dir().join("etude-sessions"))
+                };
+                let backend = LocalBackend::open(config).await.failed()?;
+                (Arc::new(backend), Some(toolchains))
+            }
+            BackendName::Docker => {
+                let engine = match &self.engine {
+                    Some(engine) => engine.clone(),
+                    None => sandbox_reap::usual_engines()
+                        .into_iter()
+                        .next()
+                        .context("no engine answers; name one with sandbox.engine")
+                        .asked()?,
+                };
+                let config = DockerConfig {
+                    memory: self.memory_mb << 20,
+                    ..DockerConfig::new(engine, leases)
+                };
+                (
+                    Arc::new(DockerBackend::connect(config).await.failed()?),
+                    None,
+                )
+            }
+        };
+        Ok(Sandboxes {
+            backend,
+            toolchains,
+            searched: self.python.clone(),
+        })
+    }
+}
+
+impl Sandboxes {
+    /// The interpreter that runs these tests, as commands of a session call it.
+    pub(crate) fn python(&self, framework: TestFramework) -> Outcome<String> {
+        let Some(toolchains) = &self.toolchains else {
+            // The image's own.
+            return Ok("python".to_owned());
+        };
+        let language = match framework {
+            TestFramework::Pytest => Language::Pytest,
+            TestFramework::Unittest => Language::Python,
+        };
+        match toolchains.get(language) {
+            Ok(toolchain) => Ok(toolchain.program().display().to_string()),
+            Err(_) => Err(Failure::Asked(self.absent(framework))),
+        }
+    }
+
+    fn absent(&self, framework: TestFramework) -> anyhow::Error {
+        let what = match framework {
+            TestFramework::Pytest => "a Python with pytest",
+            TestFramework::Unittest => "a Python",
+        };
+        match &self.searched {
+            Some(path) => anyhow!("{} is not {what}", path.display()),
+            None => anyhow!(
+                "these tests need {what}, and none was found; name one with --python PATH or `sandbox.python`"
+            ),
+        }
+    }
+}

@@ -92,6 +92,31 @@ pub enum Proposed {
     None { code: &'static str, detail: String },
 }
 
+/// An answer, and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    pub proposed: Proposed,
+    pub effort: Effort,
+}
+
+impl From<Proposed> for Answered {
+    fn from(proposed: Proposed) -> Self {
+        Self {
+            proposed,
+            effort: Effort::default(),
+        }
+    }
+}
+
+/// What a patch model tried in workplaces of its own before it answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Candidates that were run against tests.
+    pub candidates: usize,
+    /// Runs of tests, those of candidates and all others.
+    pub test_runs: usize,
+}
+
 /// A back end of the role `patcher`.
 #[async_trait]
 pub trait PatchModel: Send + Sync + fmt::Debug {
@@ -102,5 +127,5 @@ pub trait PatchModel: Send + Sync + fmt::Debug {
         request: &PatchRequest,
         testbed: &Testbed,
         cx: &mut Cx,
-    ) -> Result<Proposed, Fault>;
+    ) -> Result<Answered, Fault>;
 }

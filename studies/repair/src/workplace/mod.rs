@@ -1,5 +1,6 @@
 //! A checkout in a sandbox: read, changed, tested and put back.
 
+mod run_tests;
 mod test_run;
 
 use std::{fmt, sync::Arc};
@@ -91,6 +92,19 @@ impl Workplace {
             Err(PatchError::Session(error)) if error.is_infrastructure() => Err(infra(error)),
             Err(error) => Ok(Err(error.to_string())),
         }
+    }
+
+    /// Runs tests, one request after the other, each in an interpreter forked for it: nothing that one
+    /// imports, patches or prints reaches another. The work tree's top and, where there is one, its `src`
+    /// are where modules are looked for first. Runs in the order of `requests`.
+    ///
+    /// What the tests say of themselves is believed: program and tests share an interpreter, so that
+    /// whoever sets out to can forge it. A last word needs `judge::pytest`.
+    ///
+    /// # Errors
+    /// Infrastructure faults, and a grader fault where the interpreter or its test framework is absent.
+    pub async fn run_tests(&mut self, requests: &[TestRequest]) -> Result<Vec<TestRun>, Fault> {
+        run_tests::run_tests(self.session.as_mut(), &self.testbed, requests).await
     }
 
     /// # Errors

@@ -10,24 +10,29 @@ use judge::pytest::TestStatus;
 pub struct TestRequest {
     /// Files that are other during this run; `None` removes one. They are put back after it.
     pub writes: BTreeMap<RelativePath, Option<Vec<u8>>>,
-    /// Tests that are run, in this order; none: all that the framework finds.
+    /// Tests that are run, in this order; none: all that the framework finds. An id of a file, module or
+    /// class stands for all tests in it; one of no test is passed over and has no status.
     pub ids: Vec<String>,
     /// Ends the run at the first test that does not pass.
     pub stop_at_failure: bool,
-    /// Notes for each test the lines of the work tree's own sources that ran.
+    /// Notes for each test the lines of the work tree's own sources that ran, its tests included.
     pub trace: bool,
     pub wall: Duration,
 }
 
-/// What came of a run. What the tests do is told here and is never an error.
+/// What came of a run. What the tests do is told here and is never an error. A run that found no test at all
+/// has finished and has no status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestRun {
     pub ended: Ended,
-    /// Of every test that came to an end, by id.
+    /// Of every test that came to an end, by id. A file, module or class that could not be read or set up is
+    /// an error by its own name and by those of the tests that were asked for in it.
     pub statuses: BTreeMap<String, TestStatus>,
-    /// Of those that failed or could not be run.
+    /// Of those that failed or could not be run, and as `Timeout` or `Crash` of the one that was running when
+    /// the interpreter was ended or died.
     pub failures: BTreeMap<String, Failure>,
-    /// By test and path: lines that ran, ascending. Empty without `trace`.
+    /// By test and path: lines that ran, ascending; below an empty id those that ran outside of any test, when
+    /// modules were imported. Empty without `trace`.
     pub lines: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     /// What was printed beside, cut to its ends.
     pub output: String,

@@ -5,7 +5,9 @@
 //! Reading order: [`Task`], [`Workplace`](workplace::Workplace), [`PatchModel`](patch_model::PatchModel).
 
 pub mod action;
+pub mod adapters;
 mod checkout;
+pub mod grading;
 pub mod mutate;
 pub mod patch_model;
 pub mod repairer;

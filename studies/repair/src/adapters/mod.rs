@@ -1,0 +1,5 @@
+//! Datasets and files of others.
+
+mod records;
+
+pub use records::{Record, records};

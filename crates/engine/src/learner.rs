@@ -363,14 +363,19 @@ impl Learner {
         Self::load_moments(engine, model, directory, options)
     }
 
-    /// [`Self::load`] of an adapter over a base that is in memory already.
+    /// [`Self::load`] of an adapter over a base that is in memory already; where `base` has an adapter, the
+    /// loaded one takes over where that one says that the base is.
     pub fn load_over(
         engine: &Engine,
         base: &Model,
         directory: &Path,
         options: LearnerOptions,
     ) -> Result<Self, ModelError> {
-        let adapter = Adapter::load(directory, base)?;
+        let mut adapter = Adapter::load(directory, base)?;
+        let before = base.adapter().and_then(|adapter| adapter.base_name());
+        if let Some(name) = before {
+            adapter = adapter.named_base(name);
+        }
         let model = base.with_adapter(Arc::new(adapter))?;
         Self::load_moments(engine, model, directory, options)
     }

@@ -28,7 +28,8 @@ impl MiniBatchUnit {
             data: data.to_vec(),
         };
         if self == Self::Rows {
-            let size = part_size(batch.data.len(), parts);
+            let rows = batch.data.len();
+            let size = rows.div_ceil(parts.clamp(1, rows.max(1))).max(1);
             return batch.data.chunks(size).map(part).collect();
         }
         let episodes: Vec<&[Datum]> = batch
@@ -48,11 +49,6 @@ impl MiniBatchUnit {
             .filter(|part| !part.data.is_empty())
             .collect()
     }
-}
-
-/// Rows of each of so many parts of a batch, the last part apart.
-pub(crate) fn part_size(rows: usize, parts: usize) -> usize {
-    rows.div_ceil(parts.clamp(1, rows.max(1))).max(1)
 }
 
 #[cfg(test)]

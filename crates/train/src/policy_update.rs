@@ -110,7 +110,7 @@ impl Update<'_> {
             head_start = step <= config.head_start;
             let rate = config.optimizer.lr_at(step - 1, steps);
             measured.extend(metrics::values(&said.values(), &said.returns));
-            measured.extend(said.fit(&batch, config, rate, values)?);
+            measured.extend(said.fit(&batch, self.config.mini_batch_unit, config, rate, values)?);
         }
         let fitted = began.elapsed().as_secs_f64();
         if batch.data.is_empty() || head_start {

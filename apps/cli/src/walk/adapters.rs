@@ -13,6 +13,9 @@ use crate::failure::{Classify, Outcome};
 /// The weights that a policy's adapters lie over, when supervised stages train adapters.
 pub(crate) const BASE: &str = "base";
 
+/// From one checkpoint to another: checkpoints lie side by side.
+const BESIDE: &str = "../";
+
 /// When a policy's adapters come, and what they are made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,8 +68,7 @@ impl Frame<'_> {
         };
         self.save_model(base, chat, &model)?;
         let adapter = Adapter::new(&model, lora.config(), seed.stream("lora", 0)).asked()?;
-        // Checkpoints lie side by side.
-        let adapter = adapter.named_base(&format!("../{base}"));
+        let adapter = adapter.named_base(&format!("{BESIDE}{base}"));
         self.screen.say(format!(
             "  {}: adapters of rank {} train {} numbers, the {} of {base} stay as they are",
             policy.name,
@@ -76,4 +78,18 @@ impl Frame<'_> {
         ));
         Ok(Arc::new(model.with_adapter(Arc::new(adapter)).failed()?))
     }
+}
+
+/// The same model, to be saved so many folders below a checkpoint of its own: its adapters name a base that
+/// is another checkpoint as it is seen from there.
+pub(super) fn seen_from(model: &Arc<Model>, below: usize) -> Outcome<Arc<Model>> {
+    let Some(adapter) = model.adapter() else {
+        return Ok(model.clone());
+    };
+    let Some(base) = adapter.base_name().filter(|name| name.starts_with(BESIDE)) else {
+        return Ok(model.clone());
+    };
+    let name = BESIDE.repeat(below + 1) + base.trim_start_matches(BESIDE);
+    let adapter = Adapter::clone(adapter).named_base(&name);
+    Ok(Arc::new(model.with_adapter(Arc::new(adapter)).failed()?))
 }

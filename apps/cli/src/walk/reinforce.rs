@@ -12,7 +12,7 @@ use record::{Sampling, Seed};
 use rollout::{Options as RolloutOptions, Roles, Runner, Study};
 use train::{Reinforce, ReinforceConfig, StepDone, TrainedPolicy};
 
-use super::{Frame, settings::PolicySettings};
+use super::{Frame, adapters::seen_from, settings::PolicySettings};
 use crate::failure::{Classify, Outcome};
 
 const PHASE: &str = "rl";
@@ -92,10 +92,11 @@ impl Frame<'_> {
             return models.map(|model| model.map(Arc::new)).collect();
         }
         let config = of.config;
+        let several = of.policies.len() > 1;
         let mut trainings = Vec::new();
         let mut roles = of.frozen;
         for one in &of.policies {
-            let training = self.prepare(one, config, of.seed)?;
+            let training = self.prepare(one, config, several, of.seed)?;
             for (role, sampling) in &one.plays {
                 let player = training.player.clone() as Arc<dyn Policy>;
                 roles = roles.bind(role, player, sampling.clone());
@@ -134,24 +135,26 @@ impl Frame<'_> {
             work.done(format!("{} steps", config.steps));
             Ok(0)
         })?;
-        let several = of.policies.len() > 1;
         let mut models = Vec::new();
         for (one, Training { trainer, .. }) in of.policies.iter().zip(&mut trainings) {
             if self.replay.phase_ended(PHASE).is_some() {
                 let folder = several.then_some(one.policy.name);
                 self.load_stage(PHASE, folder, trainer)?;
             }
-            let model = trainer.publish().failed()?.weights;
+            let model = seen_from(&trainer.publish().failed()?.weights, 0)?;
             self.save_model(one.checkpoint, one.chat, &model)?;
             models.push(model);
         }
         Ok(models)
     }
 
+    /// Where there are `several` policies, each has a folder of its own in the checkpoints of the phase, and
+    /// the value function has one in that of its policy.
     fn prepare(
         &self,
         one: &Reinforced<'_>,
         config: &ReinforceConfig,
+        several: bool,
         seed: Seed,
     ) -> Outcome<Training> {
         let engine = &self.engines.engine;
@@ -159,6 +162,8 @@ impl Frame<'_> {
         let stages = policy.stages.len();
         let model = self.adapted(policy, stages, one.base, chat, one.model.clone(), seed)?;
         let options = self.training.learner_options(seed);
+        let below = usize::from(several);
+        let (model, valued) = (seen_from(&model, below)?, seen_from(&model, below + 1)?);
         let reference = Some(one.model.clone());
         Ok(Training {
             trainer: EngineTrainer::new(engine, model.clone(), reference, options),
@@ -166,7 +171,7 @@ impl Frame<'_> {
             values: config
                 .value
                 .as_ref()
-                .map(|_| EngineValueTrainer::new(engine, model.clone(), options)),
+                .map(|_| EngineValueTrainer::new(engine, valued, options)),
             player: Arc::new(self.engines.policy(policy.name, chat, model)?),
         })
     }

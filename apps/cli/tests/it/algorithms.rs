@@ -13,7 +13,10 @@ use crate::{
         assert_success, etude, last_step, learning_recipe, resume, resume_to_end, stderr,
         wait_while_running,
     },
-    runs::{RL, assert_same_metrics, contents, final_weights, played, series},
+    runs::{
+        RL, assert_adapters_lie_over_something, assert_same_metrics, contents, final_weights,
+        played, series,
+    },
 };
 
 const STEPS: usize = 4;
@@ -172,6 +175,8 @@ fn a_killed_run_of_ppo_over_bf16_and_adapters_goes_on_to_the_same_end() {
             "value_head.safetensors"
         ]
     );
+    // In each checkpoint of reinforcement the policy's and the value function's, and at the end the policy's.
+    assert_adapters_lie_over_something(&whole, 5);
     let norms = series(&whole, "critic/grad_norm");
     assert!(norms.iter().all(|norm| *norm > 0.0), "{norms:?}");
 }

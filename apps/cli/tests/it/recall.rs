@@ -18,7 +18,10 @@ use crate::{
         wait_while_running,
     },
     processes::signal,
-    runs::{RL, assert_same_metrics, contents, files, of_this_process, played, weights},
+    runs::{
+        RL, assert_adapters_lie_over_something, assert_same_metrics, contents, files,
+        of_this_process, played, weights,
+    },
 };
 
 /// What the smoke recipe leaves behind.
@@ -195,6 +198,8 @@ fn policies_share_weights_under_adapters_of_their_own() {
     let base = weights(&run, "writer-base");
     assert!(base == weights(&run, "reader-sft"));
 
+    assert_adapters_lie_over_something(&run, 5);
+
     // Killed in reinforcement, both go on from a checkpoint with a folder for each.
     let again = directory.path().join("again");
     let mut child = train(directory.path(), &case("shared.toml"), &again, &[])
@@ -208,6 +213,7 @@ fn policies_share_weights_under_adapters_of_their_own() {
     child.wait().unwrap();
     assert_success(&resume_to_end(directory.path(), &again));
     assert_same_metrics(&again, &run);
+    assert_adapters_lie_over_something(&again, 5);
 }
 
 /// Step rewards become advantages of single calls; memories are found by spelling as well as by words.

@@ -51,6 +51,25 @@ static UNINTERRUPTED: LazyLock<PathBuf> = LazyLock::new(|| {
     run
 });
 
+/// Every set of adapters that a run has saved, in whatever folder of a checkpoint, names a base that is there.
+pub(crate) fn assert_adapters_lie_over_something(run: &Path, at_least: usize) {
+    let checkpoints = run.join("checkpoints");
+    let mut found = 0;
+    for file in files(&checkpoints) {
+        if file.ends_with("adapter_config.json") {
+            let folder = checkpoints.join(file.parent().unwrap());
+            let model = engine::Model::load(&folder);
+            assert!(model.is_ok(), "{}: {:?}", file.display(), model.err());
+            found += 1;
+        }
+    }
+    assert!(
+        found >= at_least,
+        "only {found} adapters in {}",
+        run.display()
+    );
+}
+
 pub(crate) fn uninterrupted() -> &'static Path {
     &UNINTERRUPTED
 }

@@ -173,6 +173,11 @@ impl Adapter {
         self
     }
 
+    /// Where the base is, as [`Self::named_base`] said or the adapter's file did.
+    pub fn base_name(&self) -> Option<&str> {
+        self.base_name.as_deref()
+    }
+
     /// The same weights, to be trained with another dropout.
     ///
     /// # Errors

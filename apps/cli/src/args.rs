@@ -86,6 +86,10 @@ pub(crate) struct EvalArgs {
     /// Tasks to evaluate on, a JSONL file [default: the run's own evaluation tasks]
     #[arg(long, value_name = "FILE")]
     pub(crate) tasks: Option<PathBuf>,
+    /// What the file of `--tasks` holds, where it is dialogues and no tasks: of the recall study alone
+    /// [default: as the recipe says]
+    #[arg(long, value_parser = crate::data::formats(), requires = "tasks")]
+    pub(crate) format: Option<recall::adapters::Format>,
     /// Episodes a task [default: as the recipe says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) samples: Option<u32>,

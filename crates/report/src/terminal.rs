@@ -2,13 +2,17 @@
 
 use crate::{gates::Verdict, page::Page, run_view::RunView, study};
 
+/// Characters of a line of a table or a paragraph, at most.
+const WIDTH: usize = 100;
+/// Between two columns.
+const GAP: &str = "  ";
+
 /// Up to `n` samples of what was evaluated, before and after; empty when no evaluation kept its episodes.
 pub fn samples_text(run: &RunView, n: usize) -> String {
     study::of(&run.replay).samples_text(run, n)
 }
 
-/// The result, the evaluations, the gates and the times as plain text; tables are as wide as their
-/// cells.
+/// The result, the evaluations, the gates and the times as plain text.
 pub fn summary_text(run: &RunView) -> String {
     let page = Page::of(run);
     let mut out = vec![format!("{} ({})", page.title, page.status)];
@@ -81,25 +85,44 @@ fn evaluation_rows(page: &Page) -> Vec<Vec<String>> {
     rows
 }
 
-/// Columns padded to their widest cell.
+/// Columns padded to their widest cell. Those that do not fit into [`WIDTH`] beside the others follow below, an
+/// empty line between, behind the first column again.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..n_columns).filter_map(width_of).collect();
-    rows.iter()
-        .map(|row| {
-            let cells = row
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| cell.clone() + &" ".repeat(width - cell.chars().count()));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        })
-        .collect()
+    let widths: Vec<usize> = (0..n_columns).map(width_of).collect();
+    let first = widths.first().copied().unwrap_or(0);
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    let mut taken = usize::MAX;
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        if taken.saturating_add(GAP.len() + width) > WIDTH || blocks.is_empty() {
+            blocks.push(vec![0]);
+            taken = first;
+        }
+        if let Some(block) = blocks.last_mut() {
+            block.push(column);
+            taken += GAP.len() + width;
+        }
+    }
+    if blocks.is_empty() && n_columns > 0 {
+        blocks.push(vec![0]);
+    }
+    let line = |row: &Vec<String>, block: &[usize]| {
+        let cell = |&column: &usize| {
+            let cell = row.get(column)?;
+            Some(cell.clone() + &" ".repeat(widths[column] - cell.chars().count()))
+        };
+        let cells: Vec<String> = block.iter().filter_map(cell).collect();
+        cells.join(GAP).trim_end().to_owned()
+    };
+    let blocks = blocks.iter().map(|block| {
+        let lines = rows.iter().map(|row| line(row, block));
+        lines.collect::<Vec<_>>()
+    });
+    blocks.collect::<Vec<_>>().join(&String::new())
 }
 
 fn wrapped(text: &str, width: usize) -> Vec<String> {
@@ -116,4 +139,42 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::aligned;
+
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(|cell| (*cell).to_owned()).collect()
+    }
+
+    #[test]
+    fn tables_that_fit_are_one_block() {
+        let rows = [row(&["", "before", "after"]), row(&["F1", "1 %"])];
+        assert_eq!(aligned(&rows), ["    before  after", "F1  1 %"]);
+        assert_eq!(aligned(&[row(&["alone"])]), ["alone"]);
+        assert_eq!(aligned(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn wide_tables_go_on_below_behind_their_first_column() {
+        let wide = "x".repeat(46);
+        let rows = [
+            row(&["of", &wide, &wide, "c", "d"]),
+            row(&["me", "1", "2", "3", "4"]),
+        ];
+        let pad = " ".repeat(45);
+        let expected = [
+            format!("of  {wide}  {wide}"),
+            format!("me  1{pad}  2"),
+            String::new(),
+            "of  c  d".to_owned(),
+            "me  3  4".to_owned(),
+        ];
+        assert_eq!(aligned(&rows), expected);
+        // What is wider than a line by itself has one for itself.
+        let rows = [row(&["of", &"y".repeat(120), "z"])];
+        assert_eq!(aligned(&rows).len(), 3);
+    }
 }

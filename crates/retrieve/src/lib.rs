@@ -17,4 +17,4 @@ pub use dense::{DenseError, DenseIndex};
 pub use embedder::{EmbedError, Embedder, HashedEmbedder};
 pub use fusion::{AdditiveFusion, reciprocal_rank_fusion, z_score_fusion};
 pub use ranking::{DocId, Scored};
-pub use rerank::{maximal_marginal_relevance, recency_decay, time_window};
+pub use rerank::{maximal_marginal_relevance, recency_decay};

@@ -1,6 +1,4 @@
-//! Adjustments of one ranked list: by age, by time, by variety.
-
-use std::ops::RangeBounds;
+//! Adjustments of one ranked list: by age, by variety.
 
 use crate::ranking::{DocId, Scored};
 
@@ -26,16 +24,6 @@ pub fn recency_decay(list: &[Scored], half_life: f64, age: impl Fn(DocId) -> f64
         .collect();
     decayed.sort_by(|a, b| b.score.total_cmp(&a.score));
     decayed
-}
-
-/// The documents whose time is in the window, in their order. Documents without a time are in no window.
-pub fn time_window<T: PartialOrd>(
-    list: &[Scored],
-    window: impl RangeBounds<T>,
-    time: impl Fn(DocId) -> Option<T>,
-) -> Vec<Scored> {
-    let inside = |it: &&Scored| time(it.doc).is_some_and(|time| window.contains(&time));
-    list.iter().filter(inside).copied().collect()
 }
 
 /// Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): picks `k` documents one by one, each the one

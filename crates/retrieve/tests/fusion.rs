@@ -2,7 +2,7 @@
 
 use retrieve::{
     AdditiveFusion, DocId, Scored, maximal_marginal_relevance, recency_decay,
-    reciprocal_rank_fusion, time_window, z_score_fusion,
+    reciprocal_rank_fusion, z_score_fusion,
 };
 
 fn list<const N: usize>(scored: [(DocId, f64); N]) -> [Scored; N] {
@@ -101,14 +101,6 @@ fn age_halves_scores() {
         &recency_decay(&list([(1, 1.0)]), 10.0, |_| -5.0),
         &[(1, 1.0)],
     );
-}
-
-#[test]
-fn windows_keep_what_has_a_time_inside() {
-    let list = list([(1, 3.0), (2, 2.0), (3, 1.0), (9, 1.0)]);
-    let time = |doc: DocId| (doc < 9).then_some(i64::from(doc) * 100);
-    check(&time_window(&list, 200..=300, time), &[(2, 2.0), (3, 1.0)]);
-    check(&time_window(&list, ..200, time), &[(1, 3.0)]);
 }
 
 #[test]

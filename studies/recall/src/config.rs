@@ -7,7 +7,7 @@ use crate::{
     memory::{Baseline, MemoryConfig, OpFormat},
     metrics::Metric,
     model_judge::JUDGE,
-    play::roles_of,
+    play::{ANSWER, CHUNK_QA, roles_of},
     prompts::PromptConfig,
     step_reward::StepRewards,
 };
@@ -49,7 +49,9 @@ impl RecallConfig {
     pub fn roles(&self) -> Vec<&'static str> {
         let judge = self.reward.judge.then_some(JUDGE);
         let roles = roles_of(self.effective_memory().extraction);
-        roles.iter().copied().chain(judge).collect()
+        let asks = self.step_rewards.asks_about_chunks() && roles != [ANSWER];
+        let chunk_qa = asks.then_some(CHUNK_QA);
+        roles.iter().copied().chain(judge).chain(chunk_qa).collect()
     }
 
     /// The memory that episodes are played with.

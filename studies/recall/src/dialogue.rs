@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::metrics::Asked;
+
 /// One sample of a dataset: sessions in the order in which they took place, and the questions about
 /// them. A `DialogueBatch` of the spec (section 1.1) is a list of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +21,10 @@ pub struct Dialogue {
     pub document: String,
     pub sessions: Vec<Session>,
     pub questions: Vec<Question>,
+    /// Written beforehand and verified to be answered by their session: what `step_rewards.chunk_qa` asks
+    /// right behind it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunk_questions: Vec<ChunkQuestion>,
     /// Columns of the row that have no place here. Never shown to a policy.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
@@ -47,6 +53,15 @@ pub struct Utterance {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
     pub text: String,
+}
+
+/// A question about what is read in one history turn alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkQuestion {
+    /// Index of the session.
+    pub session: usize,
+    pub question: Question,
 }
 
 /// A question about the sessions, with its answers out of reach.
@@ -105,6 +120,15 @@ impl Question {
                 answers,
                 evidence: Vec::new(),
             },
+        }
+    }
+
+    /// What its answer is graded against.
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        Asked {
+            question_type: &self.question_type,
+            answers: &self.gold.answers,
+            abstain: self.gold.abstain,
         }
     }
 

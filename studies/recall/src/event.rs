@@ -96,6 +96,18 @@ pub struct Grade {
     pub likelihoods: Option<Likelihoods>,
 }
 
+/// An answer, from the memory after a turn, to a question about what was read in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkAnswer {
+    pub turn_id: u32,
+    /// The call: its index in the episode's calls.
+    pub step_id: u32,
+    pub question: String,
+    pub response: String,
+    pub grade: Grade,
+}
+
 /// Something said that an answer follows from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +133,9 @@ pub struct Notes {
     pub facts: Vec<Fact>,
     pub core: String,
     pub summary: String,
+    /// What was answered about single turns, right behind each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunk_answers: Vec<ChunkAnswer>,
     /// Prompts that had to be cut because blocks did not fit their budgets.
     pub truncated: u32,
 }

@@ -23,10 +23,10 @@ pub mod tiny;
 
 pub use answer::{AnswerForm, Reading, boxed};
 pub use config::{RecallConfig, RewardConfig};
-pub use dialogue::{Dialogue, Question, Session, Utterance};
-pub use event::{Event, Evidence, Grade, Notes, Retrieved};
+pub use dialogue::{ChunkQuestion, Dialogue, Question, Session, Utterance};
+pub use event::{ChunkAnswer, Event, Evidence, Grade, Notes, Retrieved};
 pub use model_judge::{JUDGE, Judged};
-pub use play::{ANSWER, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, roles_of};
+pub use play::{ANSWER, CHUNK_QA, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM, roles_of};
 pub use prompts::PromptConfig;
 pub use room::BarePrompt;
 pub use study::{Recall, RecallError};

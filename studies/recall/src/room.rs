@@ -5,7 +5,7 @@ use record::Message;
 use crate::{
     memory::MemoryView,
     model_judge::{self, JUDGE},
-    play::{ANSWER, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM},
+    play::{ANSWER, CHUNK_QA, EXTRACT, FACT_SPLIT, LONG_MEM, MEMORY, SHORT_MEM},
     prompts::{
         answer_prompt, extract_prompt, fact_split_prompt, long_mem_prompt, memory_prompt,
         short_mem_prompt,
@@ -28,7 +28,7 @@ impl Recall {
     pub fn bare_prompt(&self, role: &str, task: &Public, turn: &TurnSpec) -> Option<BarePrompt> {
         let config = self.config();
         let (prompt, format, view) = (&config.prompt, config.format, &MemoryView::default());
-        if [ANSWER, JUDGE].contains(&role) != (turn.turn_role == TurnRole::Target) {
+        if [ANSWER, CHUNK_QA, JUDGE].contains(&role) != (turn.turn_role == TurnRole::Target) {
             return None;
         }
         let said = turn.observation();
@@ -41,7 +41,8 @@ impl Recall {
         let question = asked.filter(|_| prompt.query_visible_during_history);
         let question = question.as_deref();
         let messages = match role {
-            ANSWER => {
+            // Questions about single turns are like the others.
+            ANSWER | CHUNK_QA => {
                 let timestamp = turn.timestamp.as_deref();
                 answer_prompt(prompt, String::new(), &said, timestamp)
             }

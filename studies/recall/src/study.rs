@@ -81,7 +81,7 @@ impl Study for Recall {
 
     async fn play<'a>(&'a self, task: &'a Task, cx: &'a mut Cx) -> Result<Played, Fault> {
         let mut notes = self.stage().play(task, cx).await?;
-        let given = Given::of_questions(&notes);
+        let given = Given::of_notes(&self.config.step_rewards, &notes);
         step_reward::score(&self.config.step_rewards, &mut notes, &given);
         for event in &notes.events {
             if let (Some(step), Some(reward)) = (event.step_id, event.step_reward) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    dialogue::{Answers, Dialogue, Question, Utterance},
+    dialogue::{Answers, ChunkQuestion, Dialogue, Question, Utterance},
     event::Evidence,
     metrics::Asked,
 };
@@ -92,6 +92,9 @@ pub struct QuestionFacts {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gold {
     pub(crate) answers: BTreeMap<u32, Answers>,
+    /// Of history turns, by `turn_id`: questions about them alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) chunk_questions: BTreeMap<u32, Vec<Question>>,
 }
 
 /// How questions become episodes (spec, section 1.3).
@@ -160,6 +163,12 @@ impl Task {
         let answers = (first..)
             .zip(questions)
             .map(|(turn_id, question)| (turn_id, question.gold.clone()));
+        let mut chunk_questions: BTreeMap<u32, Vec<Question>> = BTreeMap::new();
+        for ChunkQuestion { session, question } in &dialogue.chunk_questions {
+            // Sessions are the first turns.
+            let asked = chunk_questions.entry(*session as u32).or_default();
+            asked.push(question.clone());
+        }
         Self {
             id: TaskId(id),
             public: Public { turns },
@@ -171,6 +180,7 @@ impl Task {
             },
             gold: Gold {
                 answers: answers.collect(),
+                chunk_questions,
             },
         }
     }
@@ -185,6 +195,14 @@ impl Task {
             answers: &gold.answers,
             abstain: gold.abstain,
         })
+    }
+
+    /// What there is to ask about the history turn `turn_id` alone.
+    pub(crate) fn chunk_questions(&self, turn_id: u32) -> &[Question] {
+        self.gold
+            .chunk_questions
+            .get(&turn_id)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Where the evidence for the answer of the target turn `turn_id` was read: utterances and sessions that

@@ -4,6 +4,8 @@ mod check;
 mod export_batch;
 mod recall;
 
+pub(crate) use self::recall::formats;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

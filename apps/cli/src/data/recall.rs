@@ -165,7 +165,7 @@ pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
 /// Of English text in the vocabularies of today's models, roughly.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-fn formats() -> impl TypedValueParser<Value = Format> {
+pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 

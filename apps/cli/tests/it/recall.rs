@@ -2,6 +2,7 @@
 //! that run no programs.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -266,6 +267,62 @@ fn four_roles_play_and_some_are_trained() {
     roles.dedup();
     assert!(roles.contains(&"answer".to_owned()), "{roles:?}");
     assert!(roles.contains(&"fact_split".to_owned()), "{roles:?}");
+}
+
+/// Supervised on lessons of their own and reinforced under adapters of their own: a model that extracts, and
+/// three roles of which two are trained, paid by questions about each session.
+#[test]
+fn those_who_write_in_other_ways_are_taught_and_trained_too() {
+    let directory = TempDir::new().unwrap();
+    let ways: [(&str, &[&str], &[&str]); 2] = [
+        (
+            "model",
+            &["extract", "answer"],
+            &[
+                "policies.writer.roles={extract={max_tokens=48}}",
+                "rl.train=[\"extract\"]",
+            ],
+        ),
+        (
+            "four_roles",
+            &["fact_split", "long_mem", "answer", "chunk_qa"],
+            &[
+                "policies.reader.roles={answer={max_tokens=12},chunk_qa={max_tokens=12}}",
+                "policies.writer.roles={fact_split={max_tokens=64},long_mem={max_tokens=16},short_mem={max_tokens=32}}",
+                "rl.train=[\"fact_split\",\"long_mem\"]",
+                "step_rewards={chunk_qa={weight=1.0,ask=true}}",
+                "rl.algorithm={step={weight=1.0}}",
+                "tasks.chunk_questions=2",
+            ],
+        ),
+    ];
+    for (extraction, roles, more) in ways {
+        let run = directory.path().join(extraction);
+        let way = format!("memory.extraction={extraction}");
+        let sets = [&[way.as_str(), "rl.steps=1"], more].concat();
+        let output = train(directory.path(), &case("shared.toml"), &run, &sets).output();
+        assert_success(&output.unwrap());
+        let calls: Vec<record::Call> = played(&run)
+            .into_iter()
+            .flat_map(|(_, calls, _)| calls)
+            .collect();
+        for role in roles {
+            let found = calls.iter().any(|call| call.role == *role);
+            assert!(found, "{extraction}: nobody asked {role}");
+        }
+        let adapter = |checkpoint: &str| {
+            let folder = run.join("checkpoints").join(checkpoint);
+            fs::read(folder.join("adapter_model.safetensors")).unwrap()
+        };
+        assert!(
+            adapter("writer-rl") != adapter("writer-sft"),
+            "{extraction}"
+        );
+        let paid = calls.iter().filter(|call| call.step_reward.is_some());
+        let roles: BTreeSet<&str> = paid.map(|call| call.role.as_str()).collect();
+        assert_eq!(roles.contains("fact_split"), extraction == "four_roles");
+        assert!(!roles.contains("chunk_qa"), "{roles:?}");
+    }
 }
 
 #[test]

@@ -57,6 +57,39 @@ const RECIPES: &[(&str, &[&str], &[&str])] = &[
         &["temperature"],
     ),
     (
+        "questions about chunks that nobody has",
+        &[
+            "step_rewards={chunk_qa={weight=1.0,ask=true}}",
+            "policies.reader.roles={answer={max_tokens=8},chunk_qa={max_tokens=8}}",
+        ],
+        &["step_rewards.chunk_qa.ask", "tasks.chunk_questions"],
+    ),
+    (
+        "answers about chunks that are trained",
+        &[
+            "step_rewards={chunk_qa={weight=1.0,ask=true}}",
+            "tasks.chunk_questions=2",
+            "policies.reader.roles={answer={max_tokens=8},chunk_qa={max_tokens=8}}",
+            "rl.train=[\"chunk_qa\"]",
+        ],
+        &["rl.train", "chunk_qa", "train `answer`"],
+    ),
+    (
+        "a fusion of one list",
+        &["memory.fusion=z_score"],
+        &["memory.fusion", "hybrid"],
+    ),
+    (
+        "variety beyond measure",
+        &["memory.diversity=1.5"],
+        &["memory.diversity is 1.5"],
+    ),
+    (
+        "a chance above one",
+        &["policies.reader.sft=[{rows=8,batch_rows=8,optimizer={lr=1e-3},mix={drill_near=2.0}}]"],
+        &["drill_near is 2"],
+    ),
+    (
         "an unknown key of the memory",
         &["memory.topk=3"],
         &["topk", "did you mean `top_k`"],
@@ -261,4 +294,31 @@ fn dialogues_of_a_file_are_trained_and_evaluated_on_apart() {
     let (train, eval) = (documents("train.jsonl"), documents("eval.jsonl"));
     assert_eq!((train.len(), eval.len()), (4, 2));
     assert!(train.iter().all(|document| !eval.contains(document)));
+
+    // Evaluated again on files: of the recipe's format, and of another that is named.
+    let documents = "[{\"title\": \"Ann\", \"context\": \"Ann lives in Rome.\", \"question\": \"Where \
+                     does Ann live?\", \"id\": \"a\", \"answers\": {\"text\": [\"Rome\"], \
+                     \"answer_start\": [13]}}]";
+    let squad = directory.path().join("squad.json");
+    fs::write(&squad, documents).unwrap();
+    let evaluated = |more: &[&str]| {
+        let arguments = [
+            "eval".as_ref(),
+            run.as_os_str(),
+            "--tasks".as_ref(),
+            squad.as_os_str(),
+        ];
+        etude(directory.path(), arguments)
+            .args(more)
+            .output()
+            .unwrap()
+    };
+    assert_success(&evaluated(&["--format", "squad"]));
+    let refused = [
+        (&["--format", "squat"][..], &["squat", "squad"][..]),
+        (&[], &["squad.json"]),
+    ];
+    for (more, words) in refused {
+        assert_eq!(complaint(&evaluated(more), 2, words), None);
+    }
 }

@@ -53,6 +53,8 @@ fn a_whole_run_has_every_section() {
 #[test]
 fn the_result_is_said_in_one_sentence() {
     let text = summary_text(&view_of(whole_run));
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{text}");
     let words: Vec<&str> = text.split_whitespace().collect();
     let said = words.join(" ");
     for part in [

@@ -10,7 +10,7 @@ use crate::task::{Task, TurnRole};
 ///
 /// # Errors
 /// The first fault: no target turn, empty turns, turn ids that are there twice, targets without facts or
-/// answers, facts or answers of turns that are no targets.
+/// answers, facts or answers of turns that are no targets, chunk questions about turns that are no history.
 pub fn check_task(row: &Row, task: &Task) -> Result<(), RowError> {
     if task.id.0.trim().is_empty() {
         return Err(row.error("id", "a task needs a name"));
@@ -49,6 +49,13 @@ pub fn check_task(row: &Row, task: &Task) -> Result<(), RowError> {
         if !gold.abstain && gold.answers.iter().all(|answer| answer.trim().is_empty()) {
             let field = format!("gold.answers.{turn_id}.answers");
             return Err(row.error(field, "missing answer"));
+        }
+    }
+    let asked_about = task.gold.chunk_questions.keys();
+    for turn_id in asked_about {
+        if targets.contains(turn_id) || !turn_ids.contains(turn_id) {
+            let message = format!("turn {turn_id} is no history turn");
+            return Err(row.error("gold.chunk_questions", message));
         }
     }
     for (field, turn_id) in [

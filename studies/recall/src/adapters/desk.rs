@@ -11,7 +11,7 @@ use super::{
     chunk::{self, CountTokens, chunk_tokens},
     values::{Texts, without_nulls},
 };
-use crate::dialogue::{Answers, Dialogue, Question, Session, Utterance};
+use crate::dialogue::{Answers, ChunkQuestion, Dialogue, Question, Session, Utterance};
 
 /// How often what happened, by name: rows, questions, what was left out and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -134,6 +134,7 @@ impl<'a> Desk<'a> {
             document,
             sessions: turns,
             questions: questions.into_iter().map(Asked::question).collect(),
+            chunk_questions: Vec::new(),
             metadata: without_nulls(sample.metadata),
         }
     }
@@ -234,6 +235,22 @@ pub(super) fn check(row: &Row, dialogue: &Dialogue) -> Result<(), RowError> {
         let answers = &question.gold.answers;
         if !question.gold.abstain && answers.iter().all(|answer| answer.trim().is_empty()) {
             return Err(row.error("", format!("question `{id}` has no answer")));
+        }
+    }
+    for ChunkQuestion { session, question } in &dialogue.chunk_questions {
+        let id = &question.question_id;
+        if *session >= dialogue.sessions.len() {
+            let many = dialogue.sessions.len();
+            let message =
+                format!("chunk question `{id}` is about session {session} of {many}, from 0");
+            return Err(row.error("", message));
+        }
+        let empty = |text: &String| text.trim().is_empty();
+        if empty(&question.text) || question.gold.answers.iter().all(empty) {
+            return Err(row.error(
+                "",
+                format!("chunk question `{id}` has no text or no answer"),
+            ));
         }
     }
     Ok(())

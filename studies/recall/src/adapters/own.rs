@@ -30,5 +30,6 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     let mut read = desk.dialogue(row, sample, dialogue.sessions, questions);
     // It says itself which part it is of.
     read.split = dialogue.split;
+    read.chunk_questions = dialogue.chunk_questions;
     Ok(vec![read])
 }

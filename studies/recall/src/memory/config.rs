@@ -11,6 +11,21 @@ pub struct MemoryConfig {
     pub extraction: Extraction,
     pub compression: Compression,
     pub retrieval: Retrieval,
+    /// How `hybrid` joins its two lists.
+    #[serde(skip_serializing_if = "Fusion::is_default")]
+    pub fusion: Fusion,
+    /// Of facts that are retrieved for a question: turns in which the worth of one halves, counted from its
+    /// last write to the newest fact's. 0: age counts for nothing.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub half_life_turns: f64,
+    /// Only facts whose last write is at most so many turns older than the newest fact's are retrieved for a
+    /// question. 0: all are.
+    #[serde(skip_serializing_if = "is_none")]
+    pub within_turns: usize,
+    /// What it counts against a fact that others like it are retrieved already, from 0 to below 1 (maximal
+    /// marginal relevance, whose balance is 1 less this). 0: nothing.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub diversity: f64,
     /// Facts that are retrieved for a question.
     pub top_k: usize,
     /// Longest core paragraph; what is over it is cut at the end of a word.
@@ -99,6 +114,19 @@ pub enum Retrieval {
     Hybrid,
 }
 
+/// One list out of BM25's and that of vectors (spec, section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fusion {
+    /// Reciprocal ranks, with the constant 60.
+    #[default]
+    ReciprocalRank,
+    /// The sum of standard scores.
+    ZScore,
+    /// Cosine of at least 0.1, plus BM25 squeezed into 0 to 1, as Mem0 has it.
+    Additive,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactOrder {
@@ -141,6 +169,20 @@ impl Baseline {
     }
 }
 
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Fusion {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Retrieval {
     pub fn name(self) -> &'static str {
         match self {
@@ -158,6 +200,10 @@ impl Default for MemoryConfig {
             extraction: Extraction::default(),
             compression: Compression::default(),
             retrieval: Retrieval::default(),
+            fusion: Fusion::default(),
+            half_life_turns: 0.0,
+            within_turns: 0,
+            diversity: 0.0,
             top_k: 10,
             core_tokens: 512,
             summary_tokens: 1024,
@@ -210,7 +256,28 @@ impl MemoryConfig {
                 "facts that are never retrieved are of no use; `extraction = \"none\"` keeps none",
             ),
         ];
-        for (is_wrong, field, value, wanted) in faults {
+        let (half_life, diversity) = (self.half_life_turns, self.diversity);
+        let retrieval = [
+            (
+                self.fusion != Fusion::default() && self.retrieval != Retrieval::Hybrid,
+                "fusion",
+                format!("set, and memory.retrieval is {}", self.retrieval.name()),
+                "only `retrieval = \"hybrid\"` has two lists to join",
+            ),
+            (
+                !(half_life >= 0.0 && half_life.is_finite()),
+                "half_life_turns",
+                half_life.to_string(),
+                "a number of turns, or 0 where age counts for nothing",
+            ),
+            (
+                !(0.0..1.0).contains(&diversity),
+                "diversity",
+                diversity.to_string(),
+                "from 0 to below 1: at 1 nothing would depend on the question",
+            ),
+        ];
+        for (is_wrong, field, value, wanted) in faults.into_iter().chain(retrieval) {
             if is_wrong {
                 return Err(BadSetting {
                     field,

@@ -24,9 +24,11 @@ mod view;
 
 pub use apply::Author;
 pub use config::{
-    BadSetting, Baseline, Compression, Extraction, FactOrder, MemoryConfig, Retrieval, UpdatePolicy,
+    BadSetting, Baseline, Compression, Extraction, FactOrder, Fusion, MemoryConfig, Retrieval,
+    UpdatePolicy,
 };
 pub use dates::Day;
+pub(crate) use dates::{MONTHS, is_named};
 pub use extract::{Extracted, chunks, extract};
 pub use fact::{BadFactId, Fact, FactId, FactKind, Write};
 pub use manager::{CountTokens, MemoryError, MemoryManager};

@@ -406,6 +406,7 @@ fn a_turn_is_graded_with_its_evidence() {
         document: "a".to_owned(),
         sessions: vec![session("s1", "D1:1"), session("s2", "D2:1")],
         questions: vec![question.with_evidence(evidence.to_vec())],
+        chunk_questions: Vec::new(),
         metadata: serde_json::Map::new(),
     };
     let task = Task::of_dialogue(&dialogue, Granularity::Sample).remove(0);

@@ -1,11 +1,13 @@
 //! One episode: history turns are read and remembered, target turns are answered.
 
 mod ask;
+mod chunk;
 mod writing;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use record::{Fault, Message, Reward, StopReason};
+use rollout::Answer;
 
 use crate::{
     config::RecallConfig,
@@ -35,6 +37,9 @@ pub const FACT_SPLIT: &str = "fact_split";
 pub const LONG_MEM: &str = "long_mem";
 /// Writes the summary, under `extraction = "four_roles"`.
 pub const SHORT_MEM: &str = "short_mem";
+
+/// Answers questions about what was read in a turn, under `step_rewards.chunk_qa.ask`. Its calls train nobody.
+pub const CHUNK_QA: &str = "chunk_qa";
 
 /// The roles that a way of extraction asks, [`ANSWER`] the last.
 pub fn roles_of(extraction: Extraction) -> &'static [&'static str] {
@@ -143,19 +148,7 @@ impl Walk<'_> {
 
     async fn answer(&mut self, turn: &TurnSpec, asker: &mut impl Ask) -> Result<(), Fault> {
         let config = self.stage.config;
-        let hits = self
-            .stage
-            .manager
-            .retrieve(
-                &self.state,
-                &turn.observation(),
-                &RetrieveOptions::default(),
-            )
-            .map_err(Fault::infra)?;
-        let view =
-            self.stage
-                .manager
-                .render_view(&self.state, &hits, &config.prompt.reading_budget());
+        let (hits, view) = self.found(&turn.observation())?;
         let seen = self.seen(view, &hits);
         let prompt = answer_prompt(
             &config.prompt,
@@ -167,11 +160,7 @@ impl Walk<'_> {
         let said = asker.ask(ANSWER, turn.turn_id, &prompt).await?;
         let metric = self.metric();
         let reading = &config.answer;
-        // What ran out of tokens said nothing to the end.
-        let response = match said.stop {
-            StopReason::Stop => said.text.as_str(),
-            StopReason::Length => "",
-        };
+        let response = said_to_the_end(&said);
         let mut grade = grade_turn(self.task, turn.turn_id, response, metric, reading);
         let asked = self.task.asked(turn.turn_id);
         if let (Some(judge), Some(asked), Some(grade)) = (self.stage.judge, asked, &mut grade) {
@@ -198,6 +187,17 @@ impl Walk<'_> {
             ..event
         });
         Ok(())
+    }
+
+    /// What is retrieved for a question, and what its prompt shows of the memory.
+    fn found(&self, question: &str) -> Result<(Vec<Hit>, MemoryView), Fault> {
+        let manager = self.stage.manager;
+        let hits = manager
+            .retrieve(&self.state, question, &RetrieveOptions::default())
+            .map_err(Fault::infra)?;
+        let budget = self.stage.config.prompt.reading_budget();
+        let view = manager.render_view(&self.state, &hits, &budget);
+        Ok((hits, view))
     }
 
     /// How likely the gold answer was after `prompt`, and after the same one with nothing remembered: of answers
@@ -271,6 +271,14 @@ impl Walk<'_> {
             step_rewards: BTreeMap::new(),
             step_reward: None,
         }
+    }
+}
+
+/// What ran out of tokens said nothing to the end.
+fn said_to_the_end(said: &Answer) -> &str {
+    match said.stop {
+        StopReason::Stop => &said.text,
+        StopReason::Length => "",
     }
 }
 

@@ -30,7 +30,7 @@ impl Walk<'_> {
             Extraction::FourRoles => self.by_four_roles(turn, asker).await?,
         }
         self.compress(turn);
-        Ok(())
+        self.ask_about(turn, asker).await
     }
 
     /// Whether no policy is asked in history turns.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     event::Event,
-    memory::{OpKind, OpRecord, OpStatus, Store},
+    memory::{OpKind, OpRecord, OpStatus, Store, is_named},
     metrics::porter::stem,
 };
 
@@ -79,32 +79,9 @@ fn is_dated(view: &View<'_>, op: &OpRecord) -> bool {
     fact.is_some_and(|fact| fact.timestamp.is_some())
 }
 
-fn has_date(lower: &str) -> bool {
-    const NAMES: [&str; 19] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    ];
-    lower.contains(|c: char| c.is_numeric())
-        || lower
-            .split(|c: char| !c.is_alphanumeric())
-            .any(|word| NAMES.contains(&word))
+fn has_date(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    text.contains(char::is_numeric) || words.any(is_named)
 }
 
 /// Whether some other fact, written before the deletion `op`, says at least half of what `text` says.

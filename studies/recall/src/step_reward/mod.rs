@@ -40,9 +40,9 @@ pub struct StepRewards {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Weighing>,
     /// Memory calls: mean grade of questions about what was read in the turn, answered from the memory
-    /// (Fine-Mem's chunk reward). Of [`Given::chunk_qa`], for instance of [`Given::of_questions`].
+    /// (Fine-Mem's chunk reward). Of [`Given::chunk_qa`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub chunk_qa: Option<Weighing>,
+    pub chunk_qa: Option<ChunkQa>,
     /// Memory calls that can write facts: credit for the answers that saw them (Fine-Mem). With `n` questions,
     /// `s_j` the score of the j-th answer and `M_j` the facts that it was shown, a call earns
     /// `s_j / (|M_j| n)` for every fact in `M_j` that it created, also after updates; `fact_split` earns what
@@ -83,6 +83,20 @@ pub struct Weighing {
     pub clip: Option<[f64; 2]>,
 }
 
+/// [`Weighing`] of `chunk_qa`, and which questions it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkQa {
+    pub weight: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<[f64; 2]>,
+    /// Whether the questions that tasks have about single turns are asked right behind each, of the role
+    /// `chunk_qa`. Without it, those of the episode's own questions count whose evidence all lies in one turn,
+    /// with the grades that their answers have at the end, which costs no calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ask: bool,
+}
+
 /// [`Weighing`] of `length`, with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,17 +120,22 @@ pub struct Given {
 }
 
 impl Given {
-    /// What the notes of an episode give. Chunk questions come without more calls: those of the episode's own
-    /// questions whose evidence all lies in one turn are about that turn, with the grades that their answers
-    /// have. Likelihoods are those of its grades.
-    pub fn of_questions(notes: &Notes) -> Self {
+    /// What the notes of an episode give: of chunk questions as [`ChunkQa::ask`] says, the likelihoods of its
+    /// grades.
+    pub fn of_notes(rewards: &StepRewards, notes: &Notes) -> Self {
         let mut chunk_qa: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let asked = rewards.asks_about_chunks();
+        for answer in notes.chunk_answers.iter().filter(|_| asked) {
+            let grades = chunk_qa.entry(answer.turn_id).or_default();
+            grades.push(answer.grade.score);
+        }
         let mut likelihoods = BTreeMap::new();
         for event in &notes.events {
             let Some(grade) = &event.grade else { continue };
             likelihoods.extend(grade.likelihoods.map(|found| (event.turn_id, found)));
             let mut turns = grade.evidence.iter().map(|evidence| evidence.turn_id);
-            if let Some(turn_id) = turns.next()
+            if !asked
+                && let Some(turn_id) = turns.next()
                 && turns.all(|other| other == turn_id)
             {
                 chunk_qa.entry(turn_id).or_default().push(grade.score);
@@ -222,18 +241,27 @@ impl StepRewards {
         self.chosen().next().is_none()
     }
 
+    /// Whether `chunk_qa` is made of questions that are asked for it.
+    pub fn asks_about_chunks(&self) -> bool {
+        self.chunk_qa.is_some_and(|chunk_qa| chunk_qa.ask)
+    }
+
     /// Those that are to be computed, by name.
     pub fn chosen(&self) -> impl Iterator<Item = (&'static str, Weighing)> {
         let length = self.length.map(|length| Weighing {
             weight: length.weight,
             clip: length.clip,
         });
+        let chunk_qa = self.chunk_qa.map(|chunk_qa| Weighing {
+            weight: chunk_qa.weight,
+            clip: chunk_qa.clip,
+        });
         [
             ("format", self.format),
             ("duplicate", self.duplicate),
             ("compression", self.compression),
             ("content", self.content),
-            ("chunk_qa", self.chunk_qa),
+            ("chunk_qa", chunk_qa),
             ("evidence", self.evidence),
             ("info_gain", self.info_gain),
             ("retrievability", self.retrievability),

@@ -120,7 +120,7 @@ fn questions_about_one_turn_are_its_chunk_questions() {
     // The first follows from turn 0 alone; the second from two turns once it is asked to.
     answers.next().unwrap().score = 0.25;
     assert_eq!(
-        Given::of_questions(&notes).chunk_qa,
+        Given::of_notes(&StepRewards::default(), &notes).chunk_qa,
         BTreeMap::from([(0, vec![0.25]), (1, vec![0.0])])
     );
     let mut grades = notes
@@ -133,7 +133,7 @@ fn questions_about_one_turn_are_its_chunk_questions() {
         source_id: None,
     });
     assert_eq!(
-        Given::of_questions(&notes).chunk_qa,
+        Given::of_notes(&StepRewards::default(), &notes).chunk_qa,
         BTreeMap::from([(0, vec![0.25])])
     );
 }
@@ -189,7 +189,11 @@ fn every_reward() -> StepRewards {
         duplicate: weighing,
         compression: weighing,
         content: weighing,
-        chunk_qa: weighing,
+        chunk_qa: Some(ChunkQa {
+            weight: 1.0,
+            clip: None,
+            ask: false,
+        }),
         evidence: weighing,
         info_gain: weighing,
         retrievability: weighing,

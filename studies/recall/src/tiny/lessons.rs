@@ -23,8 +23,10 @@ use super::{
 };
 use crate::{
     config::RecallConfig,
-    memory::{Baseline, CountTokens, Extraction, Fact, MemoryConfig, MemoryError, MemoryManager},
-    play::{ANSWER, Ask, MEMORY, Stage},
+    memory::{
+        Baseline, CountTokens, Extraction, Fact, MemoryConfig, MemoryError, MemoryManager, OpFormat,
+    },
+    play::{ANSWER, Ask, CHUNK_QA, Stage},
     prompts::{answer_prompt, follow_up},
     task::{Granularity, Task},
 };
@@ -42,6 +44,9 @@ pub struct Mix {
     pub gossip: f64,
     /// Chance that a line is written down as it was said.
     pub verbatim: f64,
+    /// Chance that `long_mem` writes what is new of somebody over what it knows, and what held before is lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overwrite: f64,
     /// Chance that the questions of a dialogue are asked over the dialogue itself, in one of the ways that
     /// memories are compared with.
     pub raw: f64,
@@ -66,6 +71,7 @@ impl Default for Mix {
             forget: 0.0,
             gossip: 0.0,
             verbatim: 0.0,
+            overwrite: 0.0,
             raw: 0.0,
             by_rule: false,
             drill: 0,
@@ -74,6 +80,10 @@ impl Default for Mix {
             drill_near: 0.0,
         }
     }
+}
+
+fn is_zero(chance: &f64) -> bool {
+    *chance == 0.0
 }
 
 /// A chat that ends with what the teacher said; every turn of the assistant is the teacher's.
@@ -132,11 +142,15 @@ impl Teacher {
     /// # Errors
     /// Roles that there are no lessons for; what the memory's machinery could not do.
     pub fn lessons(&self, role: &str, index: u64) -> Result<Vec<Lesson>, Fault> {
+        // Whoever answers about a turn answers as always.
+        let role = if role == CHUNK_QA { ANSWER } else { role };
         let more = self.questions.max(2 * self.mix.drill);
         let draft = Draft::new(self.seed, Split::Lessons, index, more);
         let mut class = Class {
             mix: &self.mix,
             draft: &draft,
+            format: self.config.format,
+            taught: role,
             rng: self.seed.stream("teacher", index).rng(),
             lessons: Vec::new(),
             step: 0,
@@ -173,10 +187,13 @@ impl Teacher {
 }
 
 /// Lessons about one dialogue.
-struct Class<'a> {
-    mix: &'a Mix,
-    draft: &'a Draft,
-    rng: ChaCha8Rng,
+pub(super) struct Class<'a> {
+    pub(super) mix: &'a Mix,
+    pub(super) draft: &'a Draft,
+    pub(super) format: OpFormat,
+    /// The role that the lessons are for.
+    pub(super) taught: &'a str,
+    pub(super) rng: ChaCha8Rng,
     lessons: Vec<Lesson>,
     step: u32,
 }
@@ -194,11 +211,10 @@ impl Ask for Class<'_> {
                 let first = self.draft.story.months.len();
                 self.answer(&self.draft.asked[turn_id as usize - first], seen)
             }
-            MEMORY => self.operations(turn_id as usize),
             _ => {
-                return Err(Fault::grader(format!(
-                    "the small world has no lessons for the role {role}"
-                )));
+                let unknown = || format!("the small world has no lessons for the role {role}");
+                self.written(role, turn_id as usize, seen)
+                    .ok_or_else(|| Fault::grader(unknown()))?
             }
         };
         self.step += 1;
@@ -339,30 +355,6 @@ impl Class<'_> {
                     .to_owned()
             }
         }
-    }
-
-    /// One line a statement of the session.
-    fn operations(&mut self, session: usize) -> String {
-        let story = &self.draft.story;
-        let mut lines = Vec::new();
-        for line in story.lines.iter().filter(|line| line.session == session) {
-            let stated = match (line.states, line.mentions) {
-                (Some(_), _) if self.rng.random_bool(self.mix.forget) => continue,
-                (Some(stated), _) => stated,
-                (None, Some(mentioned)) if self.rng.random_bool(self.mix.gossip) => mentioned,
-                _ => continue,
-            };
-            let text = if self.rng.random_bool(self.mix.verbatim) {
-                format!("{}: {}", story.people[line.person], line.text)
-            } else {
-                story.written(line.person, stated)
-            };
-            lines.push(format!("add: {text}"));
-        }
-        if lines.is_empty() {
-            return "noop".to_owned();
-        }
-        lines.join("\n")
     }
 }
 

@@ -5,6 +5,7 @@ mod lessons;
 mod questions;
 mod story;
 mod world;
+mod writing;
 
 use record::Seed;
 use serde_json::Map;
@@ -13,7 +14,7 @@ use self::{
     questions::Asked,
     story::{Line, Story},
 };
-use crate::dialogue::{Dialogue, Question, Session, Utterance};
+use crate::dialogue::{ChunkQuestion, Dialogue, Question, Session, Utterance};
 
 pub use lessons::{Lesson, Mix, Teacher};
 pub use questions::{NOT_SAID, QuestionType};
@@ -113,8 +114,34 @@ impl Draft {
             document: format!("{}/{name}", self.split.name()),
             sessions: sessions.collect(),
             questions: questions.collect(),
+            chunk_questions: Vec::new(),
             metadata: Map::new(),
         }
+    }
+
+    /// Questions about what a session says of the people, at most so many a session; each is answered by one of
+    /// its lines.
+    pub fn chunk_questions(&self, most: usize) -> Vec<ChunkQuestion> {
+        let mut asked = vec![0; self.story.months.len()];
+        let mut questions = Vec::new();
+        for (index, line) in self.story.lines.iter().enumerate() {
+            let Some(stated) = line.states.filter(|_| asked[line.session] < most) else {
+                continue;
+            };
+            asked[line.session] += 1;
+            let text = self.story.question_now(line.person, stated.attribute);
+            let question = Question::new(
+                &format!("c{index}"),
+                &text,
+                QuestionType::SingleSession.name(),
+                vec![stated.value.to_owned()],
+            );
+            questions.push(ChunkQuestion {
+                session: line.session,
+                question: question.with_evidence(vec![source_id(index)]),
+            });
+        }
+        questions
     }
 
     fn session(&self, session: usize) -> Session {

@@ -7,7 +7,8 @@ use rand::{
 use rand_chacha::ChaCha8Rng;
 use record::Seed;
 
-use super::world::{ATTRIBUTES, Attribute, CHATTER, GREETINGS, MONTHS, PEOPLE};
+use super::world::{ATTRIBUTES, Attribute, CHATTER, GREETINGS, PEOPLE};
+use crate::memory::MONTHS;
 
 /// A dialogue of two people before it is text.
 pub(super) struct Story {
@@ -135,12 +136,42 @@ impl Story {
         MONTHS[self.months[session]]
     }
 
+    /// Asks for what holds of a person.
+    pub(super) fn question_now(&self, person: usize, attribute: usize) -> String {
+        ATTRIBUTES[attribute].now.replace('@', self.people[person])
+    }
+
     /// How a good memory writes a statement down.
     pub(super) fn written(&self, person: usize, stated: Stated) -> String {
         ATTRIBUTES[stated.attribute]
             .written
             .replace('@', self.people[person])
             .replace("{}", stated.value)
+    }
+
+    /// The person and the attribute that a text tells the value of: as a good memory writes it, or as it was
+    /// said, behind its speaker.
+    pub(super) fn subject(&self, text: &str) -> Option<(usize, usize)> {
+        let is_written = |person: usize, attribute: usize| {
+            let written = ATTRIBUTES[attribute].written;
+            let named = written.replace('@', self.people[person]);
+            let around = named.split_once("{}");
+            around.is_some_and(|(before, after)| {
+                let value = text
+                    .strip_prefix(before)
+                    .and_then(|text| text.strip_suffix(after));
+                value.is_some_and(|value| ATTRIBUTES[attribute].values.contains(&value))
+            })
+        };
+        let subjects = (0..self.people.len())
+            .flat_map(|person| (0..ATTRIBUTES.len()).map(move |attribute| (person, attribute)));
+        let mut written = subjects.filter(|&(person, attribute)| is_written(person, attribute));
+        written.next().or_else(|| {
+            let (name, said) = text.split_once(": ")?;
+            let mut lines = self.lines.iter();
+            let line = lines.find(|line| self.people[line.person] == name && line.text == said)?;
+            Some((line.person, line.states?.attribute))
+        })
     }
 }
 

@@ -5,22 +5,6 @@ pub(super) const PEOPLE: [&str; 10] = [
     "Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Ida", "Jon",
 ];
 
-/// When sessions take place: at most one a month, in order.
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 /// What says nothing about anybody.
 pub(super) const CHATTER: [&str; 8] = [
     "the weather is fine today.",

@@ -36,6 +36,7 @@ fn dialogue(sample: usize, sessions: usize, questions: usize) -> Dialogue {
         document: sample.to_string(),
         sessions: (0..sessions).map(session).collect(),
         questions: (0..questions).map(question).collect(),
+        chunk_questions: Vec::new(),
         metadata: Default::default(),
     }
 }

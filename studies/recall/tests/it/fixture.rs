@@ -5,8 +5,8 @@ use std::sync::Arc;
 use chat::{BpeOptions, Chat, Tokenizer};
 use policy::{Request, ScriptedPolicy};
 use recall::{
-    ANSWER, EXTRACT, FACT_SPLIT, Granularity, JUDGE, LONG_MEM, MEMORY, Notes, Recall, RecallConfig,
-    SHORT_MEM, Task,
+    ANSWER, CHUNK_QA, EXTRACT, FACT_SPLIT, Granularity, JUDGE, LONG_MEM, MEMORY, Notes, Recall,
+    RecallConfig, SHORT_MEM, Task,
     tiny::{Draft, Split},
 };
 use record::{Group, Sampling, Seed};
@@ -57,7 +57,7 @@ pub(crate) fn play(
         script(&request.role, &prompt)
     }));
     let roles = [
-        ANSWER, MEMORY, EXTRACT, FACT_SPLIT, LONG_MEM, SHORT_MEM, JUDGE,
+        ANSWER, MEMORY, EXTRACT, FACT_SPLIT, LONG_MEM, SHORT_MEM, CHUNK_QA, JUDGE,
     ];
     let roles = roles.iter().fold(Roles::default(), |roles, role| {
         roles.bind(role, policy.clone(), Sampling::greedy(4096))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recall::{Dialogue, Granularity, Notes, Question, Session, Task, Utterance};
+use recall::{ChunkQuestion, Dialogue, Granularity, Notes, Question, Session, Task, Utterance};
 use serde_json::json;
 
 use crate::fixture::{chat, config, play, study};
@@ -32,6 +32,10 @@ fn task(granularity: Granularity) -> Vec<Arc<Task>> {
                 .with_evidence(vec![CANARY.to_owned(), "u1".to_owned()]),
             Question::new("q1", "Which cat?", "none", Vec::new()),
         ],
+        chunk_questions: vec![ChunkQuestion {
+            session: 1,
+            question: Question::new("c0", "Which fish?", CANARY, vec![CANARY.to_owned()]),
+        }],
         metadata,
     };
     Task::of_dialogue(&dialogue, granularity)
@@ -62,6 +66,7 @@ fn no_prompt_and_no_memory_knows_the_answer() {
     let visible = json!({
         "memory": { "extraction": "policy", "compression": "rolling", "remember_answers": true },
         "prompt": { "query_visible_during_history": true },
+        "step_rewards": { "chunk_qa": { "weight": 1.0, "ask": true } },
     });
     let chat = chat();
     for settings in memories.into_iter().chain(baselines).chain([visible]) {

@@ -6,9 +6,11 @@
     reason = "a failed unwrap is a failed test"
 )]
 
+mod chunk_questions;
 mod episodes;
 mod fixture;
 mod four_roles;
 mod gold;
 mod info_gain;
 mod judge;
+mod lessons;

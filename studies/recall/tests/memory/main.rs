@@ -6,6 +6,7 @@ mod extraction;
 mod model;
 mod operations;
 mod protocol;
+mod retrieval;
 mod short_term;
 mod view;
 

@@ -147,6 +147,11 @@ impl CritiqueRun<'_> {
 /// The critics of a run again, before and after reinforcement.
 pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
     let Again { args, reader, .. } = *again;
+    if args.format.is_some() {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "--format is for runs of the recall study; tasks of critique have one format"
+        )));
+    }
     let tasks: Vec<Task> = dataset::read_jsonl(&again.tasks).asked()?;
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();
     let reviser_directory = reader.checkpoint_path(REVISER_CHECKPOINT).asked()?;

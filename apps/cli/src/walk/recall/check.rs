@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use recall::{JUDGE, Recall, memory::CountTokens, tiny::Mix};
+use recall::{ANSWER, CHUNK_QA, JUDGE, Recall, memory::CountTokens, tiny::Mix};
 use record::Sampling;
 
 use super::{players::embedder, prompts::example, recipe::Recipe};
@@ -24,6 +24,7 @@ impl Recipe {
             ("tasks.train", self.tasks.train, 1 << 20),
             ("tasks.eval", self.tasks.eval, 1 << 20),
             ("tasks.questions", self.tasks.questions, 1 << 10),
+            ("tasks.chunk_questions", self.tasks.chunk_questions, 1 << 10),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
         ])?;
         ensure!(
@@ -101,6 +102,18 @@ impl Recipe {
             "rl.train is empty; name the roles that are trained, of {}",
             asked.join(", ")
         );
+        ensure!(
+            !self.rl.train.iter().any(|role| role == CHUNK_QA),
+            "rl.train has `{CHUNK_QA}`, whose answers pay those who write the memory and nobody else; train \
+             `{ANSWER}`"
+        );
+        ensure!(
+            !self.step_rewards.asks_about_chunks()
+                || self.tasks.chunk_questions > 0
+                || self.tasks.train_file.is_some(),
+            "step_rewards.chunk_qa.ask has nothing to ask: say with tasks.chunk_questions how many questions \
+             a session has"
+        );
         for (index, role) in self.rl.train.iter().enumerate() {
             ensure!(
                 asked.contains(&role.as_str()),
@@ -163,7 +176,10 @@ impl Recipe {
                     forget,
                     gossip,
                     verbatim,
+                    overwrite,
+                    raw,
                     drill_alone,
+                    drill_near,
                     ..
                 } = stage.mix;
                 let chances = [
@@ -171,7 +187,10 @@ impl Recipe {
                     ("forget", forget),
                     ("gossip", gossip),
                     ("verbatim", verbatim),
+                    ("overwrite", overwrite),
+                    ("raw", raw),
                     ("drill_alone", drill_alone),
+                    ("drill_near", drill_near),
                 ];
                 for (key, chance) in chances {
                     ensure!(

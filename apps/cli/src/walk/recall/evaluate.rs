@@ -15,7 +15,7 @@ use rollout::Roles;
 
 use super::{
     Models, RecallRun,
-    files::tasks_of_file,
+    files::{FormatName, tasks_of_file},
     lessons::supervised_checkpoint,
     players::{cast, study},
     recipe::Recipe,
@@ -153,7 +153,17 @@ impl Remembering {
 pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
     let args = again.args;
     let tasks: Vec<Task> = match args.tasks {
-        Some(_) => tasks_of_file(recipe, &again.tasks, "eval")?,
+        Some(_) => {
+            let format = args.format.map(FormatName).or(recipe.tasks.format);
+            let tasks = tasks_of_file(recipe, &again.tasks, "eval", format);
+            tasks.map_err(|failure| match (failure, format) {
+                (Failure::Asked(error), None) => Failure::Asked(error.context(
+                    "a file of tasks as runs keep them was expected; if it holds dialogues, name their \
+                     format with --format",
+                )),
+                (failure, _) => failure,
+            })?
+        }
         None => dataset::read_jsonl(&again.tasks).asked()?,
     };
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();

@@ -44,8 +44,11 @@ pub(super) fn tasks_of_files(recipe: &Recipe) -> Outcome<FileTasks> {
         (train, eval, _) => {
             let read = |path: &Option<_>, split: &str, n: usize| {
                 let path = path.as_deref();
-                path.map(|path| first_of(tasks_of_file(recipe, path, split)?, path, n))
-                    .transpose()
+                path.map(|path| {
+                    let tasks = tasks_of_file(recipe, path, split, recipe.tasks.format)?;
+                    first_of(tasks, path, n)
+                })
+                .transpose()
             };
             Ok((
                 read(train, "train", tasks.train)?,
@@ -55,9 +58,14 @@ pub(super) fn tasks_of_files(recipe: &Recipe) -> Outcome<FileTasks> {
     }
 }
 
-/// All tasks of a file in the format of the recipe.
-pub(super) fn tasks_of_file(recipe: &Recipe, path: &Path, split: &str) -> Outcome<Vec<Task>> {
-    match recipe.tasks.format {
+/// All tasks of a file that holds dialogues in `format`, or tasks as runs keep them.
+pub(super) fn tasks_of_file(
+    recipe: &Recipe,
+    path: &Path,
+    split: &str,
+    format: Option<FormatName>,
+) -> Outcome<Vec<Task>> {
+    match format {
         Some(format) => Ok(episodes(recipe, &dialogues(recipe, path, format, split)?)),
         None => first_tasks(path, 0),
     }
@@ -122,7 +130,7 @@ fn counter(recipe: &Recipe) -> Outcome<CountTokens> {
 
 /// A format by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FormatName(Format);
+pub(crate) struct FormatName(pub(super) Format);
 
 impl fmt::Display for FormatName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chat::Chat;
 use recall::{
-    Task,
+    ANSWER, CHUNK_QA, Task,
     memory::CountTokens,
     tiny::{Draft, Lesson, Mix, Split, Teacher},
 };
@@ -80,12 +80,17 @@ impl RecallRun<'_> {
     }
 }
 
-/// The roles that a policy plays.
+/// The roles that a policy is taught: those that it plays, and whoever answers about single turns learns to
+/// answer.
 fn roles_of<'a>(recipe: &'a Recipe, policy: &str) -> Vec<&'a str> {
-    let policy = recipe.policies.get(policy);
-    policy.map_or_else(Vec::new, |policy| {
-        policy.roles.keys().map(String::as_str).collect()
-    })
+    let Some(policy) = recipe.policies.get(policy) else {
+        return Vec::new();
+    };
+    let mut roles: Vec<&str> = policy.roles.keys().map(String::as_str).collect();
+    if policy.roles.contains_key(ANSWER) {
+        roles.retain(|role| *role != CHUNK_QA);
+    }
+    roles
 }
 
 /// Who teaches a policy in one of its stages.

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use recall::{
-    ANSWER, Granularity, JUDGE, Recall, Task, TurnRole, TurnSpec,
+    ANSWER, CHUNK_QA, Granularity, JUDGE, Recall, Task, TurnRole, TurnSpec,
     tiny::{Draft, Split},
 };
 use record::{Message, Seed};
@@ -96,5 +96,5 @@ impl Recipe {
 /// Whether a role is asked in such turns: those who answer or judge in target turns, the others in those of
 /// the history.
 fn is_asked(role: &str, turn: &TurnSpec) -> bool {
-    [ANSWER, JUDGE].contains(&role) == (turn.turn_role == TurnRole::Target)
+    [ANSWER, CHUNK_QA, JUDGE].contains(&role) == (turn.turn_role == TurnRole::Target)
 }

@@ -94,6 +94,10 @@ pub(crate) struct Tasks {
     /// Questions of a dialogue of the small world, beside one of every kind.
     #[serde(default = "questions")]
     pub(super) questions: usize,
+    /// Of training dialogues of the small world, questions about each session alone, for
+    /// `step_rewards.chunk_qa.ask`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) chunk_questions: usize,
     /// Read the training tasks from here instead; `train` then bounds their number. Dialogues are divided
     /// by document between training and evaluation where there is no `eval_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

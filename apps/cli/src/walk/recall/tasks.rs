@@ -71,7 +71,11 @@ fn draw(recipe: &Recipe, split: Split, n: usize) -> Vec<Task> {
     let (seed, granularity) = (Seed(recipe.seed), recipe.tasks.granularity);
     let dialogues = (0..).map(|index| {
         let draft = Draft::new(seed, split, index, recipe.tasks.questions);
-        draft.dialogue()
+        let mut dialogue = draft.dialogue();
+        if split == Split::Train {
+            dialogue.chunk_questions = draft.chunk_questions(recipe.tasks.chunk_questions);
+        }
+        dialogue
     });
     dialogues
         .flat_map(|dialogue| Task::of_dialogue(&dialogue, granularity))

@@ -617,7 +617,12 @@ def dialogue():
         ],
         "metadata": {"made": True},
     }
-    case("081_dialogue", [row, changed(row, sample_id="d1")], format="dialogue")
+    about = {"session": 0, "question": {**row["questions"][0], "question_id": "c"}}
+    case(
+        "081_dialogue",
+        [row, changed(row, sample_id="d1"), changed(row, sample_id="d2", chunk_questions=[about])],
+        format="dialogue",
+    )
     case(
         "082_dialogue_malformed",
         [
@@ -629,6 +634,8 @@ def dialogue():
             changed(row, more=1),
             row,
             row,
+            changed(row, sample_id="d3", chunk_questions=[{**about, "session": 1}]),
+            changed(row, sample_id="d4", chunk_questions=[{**about, "question": {**about["question"], "text": " "}}]),
         ],
         format="dialogue",
     )

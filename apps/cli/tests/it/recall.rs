@@ -280,7 +280,7 @@ fn those_who_write_in_other_ways_are_taught_and_trained_too() {
             &["extract", "answer"],
             &[
                 "policies.writer.roles={extract={max_tokens=48}}",
-                "rl.train=[\"extract\"]",
+                "rl.train=[\"extract\", \"answer\"]",
             ],
         ),
         (
@@ -289,7 +289,7 @@ fn those_who_write_in_other_ways_are_taught_and_trained_too() {
             &[
                 "policies.reader.roles={answer={max_tokens=12},chunk_qa={max_tokens=12}}",
                 "policies.writer.roles={fact_split={max_tokens=64},long_mem={max_tokens=16},short_mem={max_tokens=32}}",
-                "rl.train=[\"fact_split\",\"long_mem\"]",
+                "rl.train=[\"fact_split\", \"long_mem\", \"answer\"]",
                 "step_rewards={chunk_qa={weight=1.0,ask=true}}",
                 "rl.algorithm={step={weight=1.0}}",
                 "tasks.chunk_questions=2",

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{
     bad_input::complaint,
-    etude::{assert_success, etude},
+    etude::{assert_success, etude, stderr},
     recall::smoke,
     runs::contents,
 };
@@ -314,11 +314,9 @@ fn dialogues_of_a_file_are_trained_and_evaluated_on_apart() {
             .unwrap()
     };
     assert_success(&evaluated(&["--format", "squad"]));
-    let refused = [
-        (&["--format", "squat"][..], &["squat", "squad"][..]),
-        (&[], &["squad.json"]),
-    ];
-    for (more, words) in refused {
-        assert_eq!(complaint(&evaluated(more), 2, words), None);
-    }
+    // Without its format the file is read as the recipe says.
+    assert_eq!(complaint(&evaluated(&[]), 2, &["squad.json"]), None);
+    let misspelt = evaluated(&["--format", "squat"]);
+    assert_eq!(misspelt.status.code(), Some(2));
+    assert!(stderr(&misspelt).contains("squad"), "{}", stderr(&misspelt));
 }

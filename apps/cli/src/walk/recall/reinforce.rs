@@ -119,6 +119,9 @@ fn line(done: &StepDone<'_>) -> String {
     if let Some(tokens) = metric("memory_tokens") {
         said += &format!(", memory {tokens:.0} tokens");
     }
+    if let Some(alone) = metric("rollout/singleton_groups").filter(|alone| *alone > 0.0) {
+        said += &format!(", {alone} groups with one verdict alone, which teach nothing");
+    }
     let mixed = 1.0 - metric("rollout/zero_variance_share").unwrap_or(f64::NAN);
     said + &format!(
         ", mixed groups {mixed:.2}, {:.1} s{again}",

@@ -285,7 +285,7 @@ fn those_who_write_in_other_ways_are_taught_and_trained_too() {
         ),
         (
             "four_roles",
-            &["fact_split", "long_mem", "answer", "chunk_qa"],
+            &["fact_split", "answer", "chunk_qa"],
             &[
                 "policies.reader.roles={answer={max_tokens=12},chunk_qa={max_tokens=12}}",
                 "policies.writer.roles={fact_split={max_tokens=64},long_mem={max_tokens=16},short_mem={max_tokens=32}}",

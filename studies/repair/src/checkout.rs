@@ -38,7 +38,7 @@ impl Checkout {
     /// A place in a container image; files that cannot be read; a patch that does not fit.
     pub fn of(place: &Place) -> Result<Self, CheckoutError> {
         let (folder, patch) = match place {
-            Place::Image { name, .. } => {
+            Place::Image { name, .. } | Place::PatchedImage { name, .. } => {
                 let image = name.clone();
                 return Err(CheckoutError::InImage { image });
             }

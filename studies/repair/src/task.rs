@@ -7,6 +7,8 @@ use rollout::TaskRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::grading::Grader;
+
 /// An issue of a repository that some tests can tell the repair of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +74,12 @@ pub enum Place {
         /// As commands see it.
         work_tree: String,
     },
+    /// A container image, and a patch over its work tree that makes the checkout.
+    PatchedImage {
+        name: String,
+        work_tree: String,
+        patch: String,
+    },
 }
 
 /// Who runs the tests, and so what their ids look like.
@@ -121,6 +129,9 @@ pub struct Gold {
     /// Files written before grading, by path: tests that the checkout must not show.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub test_files: BTreeMap<String, String>,
+    /// Whose rules decide; `None` is that the tests of [`Checks`] are run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grader: Option<Grader>,
 }
 
 impl TaskRow for Task {

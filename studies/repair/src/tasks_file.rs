@@ -67,14 +67,19 @@ fn folder_of(file: &Path) -> &Path {
 fn folder_mut(place: &mut Place) -> Option<&mut PathBuf> {
     match place {
         Place::Folder(folder) | Place::Patched { folder, .. } => Some(folder),
-        Place::Image { .. } => None,
+        Place::Image { .. } | Place::PatchedImage { .. } => None,
     }
 }
 
 fn resolve(place: &mut Place, file: &Path, row: &Row) -> Result<(), RowError> {
-    if let Place::Patched { patch, .. } = place {
+    let patch = match place {
+        Place::Patched { patch, .. } => Some(("place.patched.patch", patch)),
+        Place::PatchedImage { patch, .. } => Some(("place.patched_image.patch", patch)),
+        Place::Folder(_) | Place::Image { .. } => None,
+    };
+    if let Some((field, patch)) = patch {
         let read = Patch::parse(patch.as_bytes());
-        read.map_err(|error| row.error("place.patched.patch", error.to_string()))?;
+        read.map_err(|error| row.error(field, error.to_string()))?;
     }
     let field = match place {
         Place::Folder(_) => "place.folder",

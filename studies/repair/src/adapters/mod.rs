@@ -1,5 +1,151 @@
-//! Datasets and files of others.
+//! Datasets as others publish them to tasks, and tasks to the rows of others.
+//!
+//! Nothing of a row is dropped: what has no place in a task is kept as metadata, which no prompt can reach.
+//! Gold, hidden tests and all that grades go to [`Gold`](crate::Gold) and nowhere that a policy could see.
+//! A row that does not fit is rejected by file, row and field.
 
+mod commit;
+mod format;
+mod graph_planner;
+mod harbor;
+mod manifest;
+mod r2e_gym;
 mod records;
+mod reverse;
+mod swe_bench;
+mod verl;
 
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
+
+use dataset::{DatasetError, RowErrors};
+use record::TaskId;
+use serde_json::{Map, Value};
+
+use crate::Task;
+
+pub use format::Format;
+pub use graph_planner::{graph_planner_id, graph_planner_instance, graph_planner_row, safe_id};
+pub use manifest::{image_manifest, read_image_manifest};
 pub use records::{Record, records};
+pub use swe_bench::{instance_id, instance_of};
+pub use verl::verl_row;
+
+/// What an adapter is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the dataset calls the part of itself that is read: `train`, `test`, …
+    pub split: String,
+    /// Names the dataset in place of what its rows say.
+    pub data_source: Option<String>,
+    /// Whose images of SWE-bench are meant where rows name none; `None` is those that are built here.
+    pub image_namespace: Option<String>,
+    /// Rejections that are kept; all are counted.
+    pub rejections: usize,
+}
+
+impl Options {
+    fn source<'a>(&'a self, data_source: &'a str) -> &'a str {
+        self.data_source.as_deref().unwrap_or(data_source)
+    }
+
+    fn id(&self, source: &str, instance: &str) -> TaskId {
+        let part = |text: &str| text.replace('/', "_");
+        TaskId(format!(
+            "{}/{}/{}",
+            part(source),
+            part(&self.split),
+            part(instance)
+        ))
+    }
+}
+
+/// What a file gave.
+#[derive(Debug)]
+pub struct Adapted {
+    /// In the order of the file.
+    pub tasks: Vec<Task>,
+    pub rejected: RowErrors,
+    /// How often what happened, by name.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Reads a file, or of Harbor a folder, of `format`.
+///
+/// # Errors
+/// What is wrong with the file. What is wrong with its rows is in [`Adapted::rejected`].
+pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, DatasetError> {
+    let mut adapted = Adapted {
+        tasks: Vec::new(),
+        rejected: RowErrors::new(options.rejections),
+        counts: BTreeMap::new(),
+    };
+    let mut known = HashMap::new();
+    let mut add = |read: Result<Task, dataset::RowError>, number: u64| {
+        let count = |counts: &mut BTreeMap<String, u64>, what: &str| {
+            *counts.entry(what.to_owned()).or_default() += 1;
+        };
+        count(&mut adapted.counts, "rows");
+        match read {
+            Ok(task) => match known.insert(task.id.0.clone(), number) {
+                None => {
+                    if task.gold.patch.is_empty() {
+                        count(&mut adapted.counts, "tasks without a gold patch");
+                    }
+                    adapted.tasks.push(task);
+                    None
+                }
+                Some(before) => Some((task.id, before)),
+            },
+            Err(error) => {
+                count(&mut adapted.counts, "rejected rows");
+                adapted.rejected.push(error);
+                None
+            }
+        }
+    };
+    let twice = |(id, before): (TaskId, u64)| format!("row {before} is `{}` too", id.0);
+    let mut again = Vec::new();
+    if format == Format::Harbor {
+        for (number, folder) in (1..).zip(harbor::directories(path)?) {
+            if let Some(found) = add(harbor::read(&folder, number, options), number) {
+                again.push(dataset::RowError {
+                    path: folder,
+                    place: dataset::Place::Row(number),
+                    field: "task.name".to_owned(),
+                    message: twice(found),
+                });
+            }
+        }
+    } else {
+        for (number, record) in (1..).zip(records(path, "instance_id")?) {
+            let record = record?;
+            let task = match format {
+                Format::R2eGym => r2e_gym::read(&record, options),
+                Format::GraphPlanner => graph_planner::read(&record, options, path),
+                Format::SweBench | Format::Harbor => swe_bench::read(&record, options),
+            };
+            if let Some(found) = add(task, number) {
+                again.push(record.error("", twice(found)));
+            }
+        }
+    }
+    for error in again {
+        *adapted
+            .counts
+            .entry("rejected rows".to_owned())
+            .or_default() += 1;
+        adapted.rejected.push(error);
+    }
+    Ok(adapted)
+}
+
+/// Columns that are not null; files with a common set of columns have nulls for those that a row lacks.
+fn without_nulls(columns: Map<String, Value>) -> Map<String, Value> {
+    columns
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .collect()
+}

@@ -78,12 +78,13 @@ impl Record {
         }
     }
 
-    /// A value that stands in this record at `field`, as a `T`.
-    ///
-    /// # Errors
-    /// What is wrong with it, by field.
-    pub fn typed<T: DeserializeOwned>(&self, value: Value, field: &str) -> Result<T, RowError> {
-        self.row.typed(value, &self.field(field))
+    /// What stands in this record at `field`, as a record; `None` where nothing does.
+    pub fn at(&self, field: &str) -> Option<Self> {
+        let value = self.object().ok()?.remove(field)?;
+        Some(Self {
+            row: self.row.clone(),
+            within: Some((self.field(field), value)),
+        })
     }
 
     /// The key under which an object holds it.

@@ -66,8 +66,8 @@ impl Instance {
         let log_parser = self
             .log_parser
             .or_else(|| LogParser::of_repo(&self.repo))
-            .ok_or_else(|| UnknownLogParser {
-                name: format!("(none named, and none known for {})", self.repo),
+            .ok_or_else(|| UnknownLogParser::Repo {
+                repo: self.repo.clone(),
             })?;
         Ok(Expected {
             instance_id: self.instance_id.clone(),

@@ -2,6 +2,7 @@
 //! repair study, section 11). Pure, but for reading files of predictions.
 
 mod eval_script;
+mod grader;
 mod infrastructure;
 mod instance;
 mod log_parser;
@@ -13,6 +14,7 @@ mod statuses;
 mod test_log;
 
 pub use eval_script::{directives, eval_script};
+pub use grader::{Grader, HarborGrader, SweBenchGrader};
 pub use infrastructure::{InfrastructureSign, Tier, infrastructure_sign};
 pub use instance::Instance;
 pub use log_parser::{LogParser, UnknownLogParser};

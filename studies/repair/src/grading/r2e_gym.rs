@@ -67,7 +67,7 @@ fn name_of(id: &str) -> String {
 }
 
 /// Without colours, and without the message behind it.
-fn bare_name(name: &str) -> String {
+pub(super) fn bare_name(name: &str) -> String {
     let name = without_colours(name);
     name.split(" - ").next().unwrap_or_default().to_owned()
 }

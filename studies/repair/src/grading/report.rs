@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     infrastructure::{Tier, infrastructure_sign},
     log_parser::LogParser,
-    statuses::Statuses,
+    r2e_gym::{ExpectedStatuses, bare_name, read_r2e_gym_log},
+    statuses::{Statuses, status_of},
     test_log::read_log,
 };
 
@@ -110,8 +111,9 @@ impl Split {
         }
     }
 
-    fn of(tests: &[String], succeeds: impl Fn(&str) -> bool) -> Self {
-        let (success, failure) = tests.iter().cloned().partition(|test| succeeds(test));
+    /// Those of `tests` that `succeeds` holds for, and the others.
+    pub(crate) fn of(tests: &[String], succeeds: impl Fn(&String) -> bool) -> Self {
+        let (success, failure) = tests.iter().cloned().partition(succeeds);
         Self { success, failure }
     }
 }
@@ -119,12 +121,13 @@ impl Split {
 impl TestsStatus {
     /// What became of the tests that count.
     pub fn of(expected: &Expected, statuses: &Statuses) -> Self {
-        let passes = |test: &str| matches!(resolve(test, statuses), Some(status) if passed(status));
-        let keeps = |test: &str| match resolve(test, statuses) {
+        let passes =
+            |test: &String| matches!(resolve(test, statuses), Some(status) if passed(status));
+        let keeps = |test: &String| match resolve(test, statuses) {
             Some(status) => passed(status) || status == TestStatus::Skipped,
             None => false,
         };
-        let not_failed = |test: &str| statuses.get(test) != Some(TestStatus::Failed);
+        let not_failed = |test: &String| statuses.get(test) != Some(TestStatus::Failed);
         let (fail_to_pass, pass_to_pass) = match expected.eval_type {
             EvalType::PassAndFail => (
                 Split::of(&expected.fail_to_pass, passes),
@@ -138,6 +141,20 @@ impl TestsStatus {
         Self {
             fail_to_pass,
             pass_to_pass,
+            ..Self::default()
+        }
+    }
+
+    /// Tests of R2E-Gym that ended as expected, by the names that it has for them, and those that did not.
+    pub fn of_r2e_gym(expected: &ExpectedStatuses, log: &str) -> Self {
+        let found = read_r2e_gym_log(log);
+        let names: Vec<String> = expected.keys().cloned().collect();
+        let as_expected = |name: &String| {
+            let status = found.get(&bare_name(name)).copied();
+            status.is_some() && status == expected.get(name).and_then(|word| status_of(word))
+        };
+        Self {
+            fail_to_pass: Split::of(&names, as_expected),
             ..Self::default()
         }
     }

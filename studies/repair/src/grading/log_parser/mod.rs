@@ -85,11 +85,13 @@ log_parsers! {
     Eslint = "parse_log_eslint";
 }
 
-/// No parser has this name.
+/// Nobody reads such logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no log parser `{name}`; there are {}", known())]
-pub struct UnknownLogParser {
-    pub name: String,
+pub enum UnknownLogParser {
+    #[error("there is no log parser `{name}`; there are {}", known())]
+    Name { name: String },
+    #[error("the row names no log parser, and none is known for {repo}")]
+    Repo { repo: String },
 }
 
 fn known() -> String {
@@ -197,7 +199,7 @@ impl FromStr for LogParser {
     type Err = UnknownLogParser;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::find(name).ok_or_else(|| UnknownLogParser {
+        Self::find(name).ok_or_else(|| UnknownLogParser::Name {
             name: name.to_owned(),
         })
     }

@@ -1,0 +1,58 @@
+//! The formats that there are adapters for.
+
+use std::{fmt, str::FromStr};
+
+/// How files write their tasks (spec of the repair study, sections 7.2, 11.1 and 11.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Rows of SWE-bench and its relatives.
+    SweBench,
+    /// Rows of R2E-Gym, also those of SWE-smith and SWE-bench in it.
+    R2eGym,
+    /// A task directory with a `task.toml`, or a folder of such.
+    Harbor,
+    /// Graph Planner's rows, with their `instances/*.json`.
+    GraphPlanner,
+}
+
+impl Format {
+    pub const ALL: [Self; 4] = [
+        Self::SweBench,
+        Self::R2eGym,
+        Self::Harbor,
+        Self::GraphPlanner,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SweBench => "swe-bench",
+            Self::R2eGym => "r2e-gym",
+            Self::Harbor => "harbor",
+            Self::GraphPlanner => "graph-planner",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        // The issue tracker of SWE-bench writes its own name in both ways.
+        let name = if name == "swebench" {
+            "swe-bench"
+        } else {
+            name
+        };
+        let found = Self::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no format is called `{name}`; there are {names}")
+        })
+    }
+}

@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Runs `work` on the engine's threads; rayon calls inside it use them and no others.
-    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.shared.pool.install(work)
     }
 

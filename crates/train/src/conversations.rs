@@ -1,13 +1,15 @@
 //! Whole conversations as supervised rows.
 
 use chat::Chat;
+use rayon::prelude::*;
 use record::{Datum, Message, Speaker, TokenId};
 
 use crate::TrainError;
 
 /// Renders conversations with the chat's own template, a row each. The mask holds for every turn of the
 /// assistant: for the tokens that the template puts after the generation prompt of that turn, up to and
-/// including the stop token. What comes after the assistant's last turn is left out.
+/// including the stop token. What comes after the assistant's last turn is left out. The rows are made on
+/// the threads of the rayon pool that this is called on.
 ///
 /// # Errors
 /// [`TrainError::NotAPrefix`] for a template that renders a conversation in another way than the prompts of
@@ -16,11 +18,14 @@ pub fn conversations_to_rows(
     chat: &Chat,
     conversations: impl IntoIterator<Item = Vec<Message>>,
 ) -> Result<Vec<Datum>, TrainError> {
-    let mut rows = Vec::new();
-    for (index, messages) in conversations.into_iter().enumerate() {
-        rows.push(row(chat, &messages, index)?);
-    }
-    Ok(rows)
+    let conversations: Vec<Vec<Message>> = conversations.into_iter().collect();
+    let rows: Vec<Result<Datum, TrainError>> = conversations
+        .par_iter()
+        .enumerate()
+        .map(|(index, messages)| row(chat, messages, index))
+        .collect();
+    // The first one that cannot be rendered is named, whichever thread found it.
+    rows.into_iter().collect()
 }
 
 fn row(chat: &Chat, messages: &[Message], index: usize) -> Result<Datum, TrainError> {

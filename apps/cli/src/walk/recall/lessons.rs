@@ -72,7 +72,8 @@ impl RecallRun<'_> {
             let model = frame.supervised(&supervision, |index| {
                 let stage = &recipe.policies[policy.name].sft[index];
                 let teacher = teacher(recipe, &count, policy.name, (index, &stage.mix))?;
-                rows(recipe, &teacher, policy.name, chat, stage.rows)
+                let rows = || rows(recipe, &teacher, policy.name, chat, stage.rows);
+                frame.engines.engine.run(rows)
             })?;
             models.insert(policy.name.to_owned(), model);
         }

@@ -41,10 +41,12 @@ impl Known {
         last.is_none_or(|last| Arc::strong_count(&last.cache) == 1)
     }
 
-    /// Memory of its last part.
+    /// Its memory: of what several hold, an equal share, so that nothing is left out and nothing counts twice.
     fn bytes(&self) -> usize {
-        let last = self.path.last();
-        last.map_or(0, |last| last.cache.shape().bytes())
+        let parts = self.path.iter();
+        parts
+            .map(|part| part.cache.shape().bytes() / Arc::strong_count(&part.cache).max(1))
+            .sum()
     }
 }
 
@@ -107,18 +109,21 @@ impl Prefixes {
         pool: &mut CachePool,
         enough: impl Fn(&CachePool, usize) -> bool,
     ) {
-        let idle = |known: &&Known| known.is_idle();
-        let mut bytes: usize = self.known.iter().filter(idle).map(Known::bytes).sum();
-        while !enough(pool, bytes) {
+        while !enough(pool, self.idle_bytes()) {
             let idle = self.known.iter().enumerate();
             let idle = idle.filter(|(_, known)| known.is_idle());
             let Some((oldest, _)) = idle.min_by_key(|(_, known)| known.used) else {
                 return;
             };
             let known = self.known.swap_remove(oldest);
-            bytes = bytes.saturating_sub(known.bytes());
             pool.release(known.path);
         }
+    }
+
+    /// Memory of what nobody uses.
+    fn idle_bytes(&self) -> usize {
+        let idle = self.known.iter().filter(|known| known.is_idle());
+        idle.map(Known::bytes).sum()
     }
 
     /// Forgets all sequences under other weights than these.
@@ -149,4 +154,41 @@ pub(crate) fn cut(path: &[Stretch], tokens: usize) -> Vec<Stretch> {
     }
     debug_assert_eq!(path_len(&beginning), tokens);
     beginning
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Seed;
+
+    use super::*;
+    use crate::{Initializer, ModelConfig, cache::CacheShape};
+
+    #[test]
+    fn all_memory_of_what_nobody_uses_counts_once() {
+        let config = ModelConfig::qwen2(64, 32, 2, 2);
+        let (asked, said) = (64, 16);
+        let [of_prompt, of_answer] =
+            [asked, said].map(|tokens| CacheShape::new(&config, tokens).bytes());
+        let part = |pool: &mut CachePool, tokens: usize| Stretch {
+            cache: Arc::new(pool.take(CacheShape::new(&config, tokens))),
+            tokens,
+        };
+        let weights = Arc::new(Model::new(config.clone(), Initializer::Normal, Seed(0)).unwrap());
+        let mut pool = CachePool::new(usize::MAX);
+        let mut prefixes = Prefixes::default();
+        let prompt = part(&mut pool, asked);
+        prefixes.remember(&weights, vec![1; asked], vec![prompt.clone()], &mut pool);
+        for answer in [2, 3] {
+            let path = vec![prompt.clone(), part(&mut pool, said)];
+            let tokens = [vec![1; asked], vec![answer; said]].concat();
+            prefixes.remember(&weights, tokens, path, &mut pool);
+        }
+        drop(prompt);
+        assert_eq!(prefixes.idle_bytes(), of_prompt + 2 * of_answer);
+        let most = of_prompt + of_answer;
+        prefixes.forget(&mut pool, |_, idle| idle <= most);
+        assert_eq!(prefixes.idle_bytes(), most);
+        prefixes.forget(&mut pool, |_, idle| idle < most);
+        assert_eq!(prefixes.idle_bytes(), 0);
+    }
 }

@@ -92,6 +92,11 @@ impl Place {
         Some(Self { folder, testbed })
     }
 
+    /// The checkout's own folder, which no session changes.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().join("checkout")
+    }
+
     pub(crate) async fn open(&self) -> Workplace {
         self.testbed.open().await.unwrap()
     }

@@ -1,6 +1,14 @@
-//! What planners write and what the environment makes of it.
+//! What planners write, what the environment makes of it, and whole episodes.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod episodes;
+mod exploring;
+mod guards;
+mod limits;
+#[path = "../place/mod.rs"]
+mod place;
+mod remembering;
 mod replies;
 mod round_trip;
+mod stage;

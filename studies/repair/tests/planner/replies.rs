@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 
 use repair::wire::{Reading, Reply, WireFormat};
 
-struct Case {
-    name: String,
-    format: WireFormat,
-    reading: Reading,
-    code: Option<String>,
-    reward: f64,
-    reply: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) format: WireFormat,
+    pub(crate) reading: Reading,
+    pub(crate) code: Option<String>,
+    pub(crate) reward: f64,
+    pub(crate) reply: String,
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let text = include_str!("../cases/replies/planner.txt");
     let blocks = text.strip_prefix("=== ").unwrap().split("\n=== ");
     let case = |block: &str| {

@@ -1,0 +1,236 @@
+//! Repairs, tests and submits (spec of the repair study, sections 2.6 and 4).
+
+use code::graph::{ListedGraph, ListedNode, NodeRef, is_test_path};
+use record::Fault;
+use rollout::Cx;
+use serde_json::{Value, json};
+
+use super::{
+    Event, PlannerEnv, StopReason,
+    state::{Done, listed},
+};
+use crate::{
+    action::RepairAction,
+    patch_model::{Constraints, PatchRequest, PlanTarget},
+    repairer::{Selected, TestReport},
+};
+
+/// A code and its detail.
+type Refusal = (&'static str, &'static str);
+
+/// Attempts that the patch model is told of.
+const FEEDBACK: usize = 4;
+
+impl PlannerEnv<'_> {
+    pub(super) async fn repair(
+        &mut self,
+        action: &RepairAction,
+        cx: &mut Cx,
+    ) -> Result<Done, Fault> {
+        let mut done = Done::new("repair");
+        done.tell("apply", action.apply);
+        done.tell("plan", json!(action.plan));
+        let (targets, unknown) = match self.targets(action) {
+            Ok(found) => found,
+            Err((code, detail)) => return Ok(done.with_error(code, detail)),
+        };
+        done.tell("plan_targets", json!(targets));
+        if !unknown.is_empty() {
+            done.tell("unknown_ids", listed(&unknown));
+        }
+        if !action.apply {
+            done.tell("summary", "the plan is noted");
+            done.observed = format!("plan: {}", action.plan.join("; "));
+            return Ok(done);
+        }
+        let request = self.request(action, targets);
+        done.tell("collate_meta", collated(&request));
+        let record = self
+            .repairer
+            .repair(self.task, &request, &mut self.workplace, cx)
+            .await?;
+        if record.applied {
+            self.sources
+                .refresh(&record.changed_files, &mut self.workplace)
+                .await?;
+            self.state.patches.push(record.patch.clone());
+        }
+        self.state.feedback.extend(record.feedback.iter().cloned());
+        let passed = record.ok && record.applied;
+        done.observed = format!(
+            "repair: applied {}, tests_passed {passed}, lint {}",
+            record.applied, record.lint_ok
+        );
+        done.tell("summary", record.message.as_str());
+        if let Ok(Value::Object(told)) = serde_json::to_value(&record) {
+            done.info.extend(told);
+        }
+        done.tell("success", passed);
+        done.tell("no_repair", !record.applied);
+        if record.error.is_some() {
+            done.event = Event::Error;
+            done.tell("detail", record.message.as_str());
+        } else if passed && self.config.end.verified_repair {
+            done.event = Event::Solved;
+            done.ends = Some(StopReason::Repaired);
+        }
+        Ok(done)
+    }
+
+    pub(super) async fn run_failed_test(&mut self) -> Result<Done, Fault> {
+        let report = self
+            .repairer
+            .test(self.task, Selected::FailToPass, &mut self.workplace)
+            .await?;
+        let mut done = Done::new("test");
+        done.observed = in_words(&report);
+        done.tell("summary", in_words(&report));
+        done.tell("tests", json!(report));
+        done.tell("test_runs", report.test_runs);
+        Ok(done)
+    }
+
+    pub(super) async fn submit(&mut self) -> Result<Done, Fault> {
+        let report = self
+            .repairer
+            .test(self.task, Selected::All, &mut self.workplace)
+            .await?;
+        let mut done = Done::new("submit");
+        done.tell("submit", true);
+        done.observed = in_words(&report);
+        done.tell("summary", in_words(&report));
+        done.tell("tests", json!(report));
+        done.tell("test_runs", report.test_runs);
+        done.tell("patch", self.state.patches.join("\n"));
+        (done.event, done.ends) = match (report.passed, self.config.end.failed_submit) {
+            (true, _) => (Event::Solved, Some(StopReason::Submitted)),
+            (false, true) => (Event::FailedSubmit, Some(StopReason::FailedSubmit)),
+            (false, false) => (Event::FailedSubmit, None),
+        };
+        Ok(done)
+    }
+
+    /// The lines that a plan is about: of the nodes in focus, else of all that memory holds. Second, ids
+    /// that no node has.
+    fn targets(&self, action: &RepairAction) -> Result<(Vec<PlanTarget>, Vec<String>), Refusal> {
+        const NO_TESTS: Refusal = ("guarded-test", "tests are not what is repaired");
+        let graph = self.sources.graph();
+        let confidence = action.confidence.unwrap_or(1.0);
+        let (mut targets, mut unknown) = (Vec::new(), Vec::new());
+        let mut tests = 0;
+        let mut add = |place: NodeRef, why: &str| {
+            let node = graph.node(place);
+            if is_test_path(&node.path) {
+                tests += 1;
+                return;
+            }
+            if let Some(span) = node.span {
+                targets.push(PlanTarget {
+                    path: node.path,
+                    start: span.start,
+                    end: span.end,
+                    id: node.id,
+                    confidence,
+                    why: why.to_owned(),
+                });
+            }
+        };
+        for id in &action.focus_ids {
+            match graph.find(id).or_else(|| graph.file(id).map(NodeRef::File)) {
+                Some(place) => add(place, "planner-focus"),
+                None if self.sources.is_guarded(id) => return Err(NO_TESTS),
+                None => unknown.push(id.clone()),
+            }
+        }
+        if action.focus_ids.is_empty() {
+            for node in self.memory().nodes() {
+                if let Some(place) = graph.find(&node.id) {
+                    add(place, "memory");
+                }
+            }
+        }
+        match (targets.is_empty(), unknown.is_empty(), tests) {
+            (false, _, _) => Ok((targets, unknown)),
+            (true, false, _) => Err(("unknown-node", "no id in focus names a node")),
+            (true, true, 0) => Err(("empty-memory", "memory holds nothing to repair")),
+            (true, true, _) => Err(NO_TESTS),
+        }
+    }
+
+    fn request(&self, action: &RepairAction, targets: Vec<PlanTarget>) -> PatchRequest {
+        let graph = self.sources.graph();
+        let mut listing = ListedGraph {
+            edges: self.memory().edges().clone(),
+            ..ListedGraph::default()
+        };
+        // As they are now, with all of their source: an earlier repair may have moved them.
+        let now: Vec<ListedNode> = self
+            .memory()
+            .nodes()
+            .filter_map(|node| Some((node, graph.find(&node.id)?)))
+            .map(|(node, place)| ListedNode {
+                span: graph.node(place).span,
+                snippet_lines: self.sources.snippet(&self.sources.listed(place), u32::MAX),
+                ..node.clone()
+            })
+            .collect();
+        let focus = targets.iter().filter_map(|target| graph.find(&target.id));
+        let focus: Vec<ListedNode> = focus.map(|place| self.sources.listed(place)).collect();
+        let snippets = self.sources.chunks(now.iter().chain(&focus));
+        listing.nodes = now
+            .into_iter()
+            .map(|node| (node.id.clone(), node))
+            .collect();
+        let notes = self.state.memory.notes().iter();
+        let notes: Vec<String> = notes.map(|note| note.text.clone()).collect();
+        let mut plan = action.plan.clone();
+        if !action.failure_seen.is_empty() {
+            plan.push(format!("The failure: {}", action.failure_seen));
+        }
+        plan.extend(action.evidence.iter().map(|it| {
+            let parts = [it.node_id.as_str(), &it.role, &it.evidence];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            parts.join(": ")
+        }));
+        plan.extend(notes.into_iter().map(|note| format!("Note: {note}")));
+        let skipped = self.state.feedback.len().saturating_sub(FEEDBACK);
+        PatchRequest {
+            issue: self.task.public.issue.clone(),
+            plan,
+            targets,
+            graph: listing,
+            snippets,
+            feedback: self.state.feedback[skipped..].to_vec(),
+            constraints: Constraints::default(),
+        }
+    }
+}
+
+/// Spec, section 4.3: what was put together for the patch model.
+fn collated(request: &PatchRequest) -> Value {
+    let lines: Vec<usize> = request
+        .snippets
+        .iter()
+        .map(|chunk| chunk.text.lines().count())
+        .collect();
+    let total: usize = lines.iter().sum();
+    json!({
+        "chunks": lines.len(), "total_lines": total, "max_lines": lines.iter().max(),
+        "nodes": request.graph.nodes.len(), "edges": request.graph.edges.len(),
+    })
+}
+
+pub(super) fn in_words(report: &TestReport) -> String {
+    let (fail, pass) = (report.fail_to_pass, report.pass_to_pass);
+    let mut text = format!(
+        "{} of {} tests pass that must begin to",
+        fail.passed, fail.total
+    );
+    if pass.total > 0 {
+        text += &format!(
+            ", {} of {} that must go on passing",
+            pass.passed, pass.total
+        );
+    }
+    text
+}

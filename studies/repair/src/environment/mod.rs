@@ -1,0 +1,340 @@
+//! The planner's environment: it owns the code graph, the memory and the work tree, and pays for steps.
+//!
+//! Spec of the repair study, section 2. A planner sends one reply a step; what is no action, and what an
+//! action cannot do, is told and paid for and never ends the run.
+//!
+//! Codes of faults in the environment, beside those of [`crate::action::FaultCode`], of
+//! [`code::graph::MemoryFault`] and of repairs:
+//!
+//! | code | |
+//! |---|---|
+//! | `repeated-action` | the same action too often in a row |
+//! | `unknown-node` | none of the ids names a node |
+//! | `guarded-test` | the source of a test that decides, or a test file as a target |
+//! | `unread-node` | a commit of what was never read, where the recipe asks for that |
+//! | `invalid-pattern` | a pattern that is no regular expression |
+//! | `empty-memory` | a repair with nothing to repair |
+//!
+//! An environment exists from its reset on, so memory is never uninitialised.
+
+mod config;
+mod explore;
+mod glob;
+mod guards;
+mod issue;
+mod memory;
+mod mend;
+mod observation;
+mod rewards;
+mod sources;
+mod state;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use code::graph::{
+    Subgraph,
+    files::{load_subgraph, save_subgraph},
+};
+use record::Fault;
+use rollout::Cx;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Task,
+    action::{Action, ActionKind},
+    repairer::Repairer,
+    wire::Reply,
+    workplace::Workplace,
+};
+pub use config::{EndConfig, EnvironmentConfig, ExploreConfig, GuardConfig};
+pub use observation::{Observation, ObservationConfig, ObservationForm};
+use rewards::Event;
+pub use rewards::{Gain, NoMagnitude, Penalty, RewardConfig};
+pub use sources::Sources;
+use state::{Done, State};
+
+/// Tokens of a text as the planner's policy counts them.
+pub type CountTokens = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+
+/// One episode's environment.
+pub struct PlannerEnv<'a> {
+    task: &'a Task,
+    config: &'a EnvironmentConfig,
+    repairer: &'a dyn Repairer,
+    count: CountTokens,
+    sources: Sources,
+    workplace: Workplace,
+    state: State,
+}
+
+/// What a step led to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub observation: Observation,
+    pub reward: f64,
+    /// What `reward` is the sum of.
+    pub components: BTreeMap<String, f64>,
+    pub done: bool,
+    /// `kind`, `op`, `error`, `detail`, `warnings`, `capped_fields` and what the action has to say (spec,
+    /// sections 2.3 to 2.6).
+    pub info: Value,
+}
+
+/// How an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// A submit; its tests pass.
+    Submitted,
+    /// A submit whose tests fail, where that ends the episode.
+    FailedSubmit,
+    /// A verified repair, where that ends the episode.
+    Repaired,
+    MaxSteps,
+    RepositoryOperations,
+}
+
+impl fmt::Debug for PlannerEnv<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlannerEnv")
+            .field("task", &self.task.id)
+            .field("steps", &self.state.steps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> PlannerEnv<'a> {
+    /// Begins an episode in a fresh workplace of the task, and says what the planner sees first. `sources`
+    /// are those of that workplace.
+    pub fn reset(
+        task: &'a Task,
+        config: &'a EnvironmentConfig,
+        repairer: &'a dyn Repairer,
+        count: CountTokens,
+        sources: Sources,
+        workplace: Workplace,
+    ) -> (Self, Observation) {
+        let mut env = Self {
+            task,
+            config,
+            repairer,
+            count,
+            sources,
+            workplace,
+            state: State::new(config),
+        };
+        env.load();
+        let observation = env.observe("reset");
+        (env, observation)
+    }
+
+    /// Takes a reply of the planner. After the last step there is none: see [`Step::done`].
+    ///
+    /// # Errors
+    /// Infrastructure faults alone.
+    pub async fn step(&mut self, reply: &Reply, cx: &mut Cx) -> Result<Step, Fault> {
+        let before = self.state.sizes();
+        let (name, line, done) = match &reply.action {
+            Err(fault) => {
+                let mut done = Done::error("invalid", fault.code.code(), &fault.detail);
+                done.event = Event::Invalid;
+                ("invalid", "a reply that is no action".to_owned(), done)
+            }
+            Ok(action) => {
+                let (action, replaced) = self.guarded(action);
+                let mut done = match self.refused(&action, reply) {
+                    Some(refused) => refused,
+                    None => self.dispatch(&action, cx).await?,
+                };
+                if let Some(replaced) = replaced {
+                    done.info.insert("replaced".to_owned(), replaced);
+                }
+                (action.name(), state::in_a_line(&action), done)
+            }
+        };
+        self.state.remember(reply, &done);
+        let mut info = done.info;
+        self.tell_meta(&mut info, reply);
+        self.tell_sizes(&mut info, before);
+        self.state.steps += 1;
+        self.state.operations += u32::from(is_repository_operation(reply));
+        let at_limit = self.limit_reached(done.ends);
+        let ends = done.ends.or(at_limit);
+        let components = self
+            .config
+            .rewards
+            .of(done.event, done.ends.is_none() && at_limit.is_some());
+        let reward = components.values().sum();
+        if let Some(stop) = ends {
+            info.insert("stop_reason".to_owned(), json!(stop));
+        }
+        info.insert("done".to_owned(), ends.is_some().into());
+        self.state.ended = ends;
+        self.state.note_step(&line, &info, reward);
+        self.state.last = info.clone();
+        let observation = self.observe(name);
+        Ok(Step {
+            observation,
+            reward,
+            components,
+            done: ends.is_some(),
+            info: Value::Object(info),
+        })
+    }
+
+    pub fn task(&self) -> &Task {
+        self.task
+    }
+
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    pub fn steps(&self) -> u32 {
+        self.state.steps
+    }
+
+    /// What was explored.
+    pub fn working(&self) -> &Subgraph {
+        self.state.memory.working()
+    }
+
+    /// What is kept.
+    pub fn memory(&self) -> &Subgraph {
+        self.state.memory.memory()
+    }
+
+    /// Ids of what the last exploration led to, the best first.
+    pub fn candidates(&self) -> impl Iterator<Item = &str> {
+        self.state.candidates.iter().map(|it| it.id.as_str())
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&self) -> Option<StopReason> {
+        self.state.ended
+    }
+
+    /// The info of the last step; empty before the first.
+    pub fn last_info(&self) -> &Map<String, Value> {
+        &self.state.last
+    }
+
+    /// The repairs that are in the work tree, as unified diffs.
+    pub fn patches(&self) -> &[String] {
+        &self.state.patches
+    }
+
+    /// The checkout as the repairs left it.
+    pub fn workplace(&mut self) -> &mut Workplace {
+        &mut self.workplace
+    }
+
+    /// Ends the episode: saves the working graph where that is asked for, and closes the workplace.
+    ///
+    /// # Errors
+    /// Infrastructure faults; a subgraph file that cannot be written.
+    pub async fn close(self) -> Result<(), Fault> {
+        if let Some(folder) = &self.config.subgraphs {
+            save_subgraph(folder, self.issue_id(), self.state.memory.working())
+                .map_err(Fault::infra)?;
+        }
+        self.workplace.close().await
+    }
+
+    fn issue_id(&self) -> &str {
+        let id = self.task.public.issue.id.as_deref();
+        id.unwrap_or(&self.task.id.0)
+    }
+
+    /// Takes up the subgraph of an earlier episode, where that is asked for.
+    fn load(&mut self) {
+        let Some(folder) = &self.config.subgraphs else {
+            return;
+        };
+        let (subgraph, unreadable) = load_subgraph(folder, self.issue_id());
+        self.state.take_up(&subgraph, &self.sources, &self.count);
+        if let Some(reason) = unreadable {
+            self.state
+                .last
+                .insert("warnings".to_owned(), json!([reason]));
+        }
+    }
+
+    async fn dispatch(&mut self, action: &Action, cx: &mut Cx) -> Result<Done, Fault> {
+        match &action.kind {
+            ActionKind::Explore(explore) => Ok(self.explore(explore)),
+            ActionKind::Memory(memory) => Ok(self.change_memory(memory)),
+            ActionKind::Repair(repair) => self.repair(repair, cx).await,
+            ActionKind::RunFailedTest => self.run_failed_test().await,
+            ActionKind::Submit => self.submit().await,
+            ActionKind::Noop => Ok(Done::new("noop")),
+        }
+    }
+
+    fn limit_reached(&self, ended: Option<StopReason>) -> Option<StopReason> {
+        let end = &self.config.end;
+        let most = end.max_steps.or(self.task.public.max_steps).unwrap_or(40);
+        match ended {
+            Some(_) => None,
+            None if self.state.steps >= most => Some(StopReason::MaxSteps),
+            None if self.state.operations >= end.repository_operations => {
+                Some(StopReason::RepositoryOperations)
+            }
+            None => None,
+        }
+    }
+
+    fn tell_meta(&self, info: &mut Map<String, Value>, reply: &Reply) {
+        let Ok(Value::Object(meta)) = serde_json::to_value(&reply.meta) else {
+            return;
+        };
+        for (name, value) in meta {
+            match (info.get_mut(&name), value) {
+                (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+                (_, value) => {
+                    info.insert(name, value);
+                }
+            }
+        }
+    }
+
+    fn tell_sizes(&self, info: &mut Map<String, Value>, before: [usize; 4]) {
+        let memory = &self.state.memory;
+        let memorized = memory
+            .working()
+            .nodes()
+            .filter(|node| node.memorized)
+            .count();
+        let stats = |graph: &Subgraph, memorized: usize| {
+            json!({
+                "n_nodes": graph.len(), "n_edges": graph.edges().len(),
+                "n_memorized": memorized, "n_unmemorized": graph.len() - memorized,
+            })
+        };
+        info.insert(
+            "subgraph_stats".to_owned(),
+            stats(memory.working(), memorized),
+        );
+        info.insert(
+            "memory_stats".to_owned(),
+            stats(memory.memory(), memory.memory().len()),
+        );
+        let names = [
+            "delta_working_nodes",
+            "delta_working_edges",
+            "delta_memory_nodes",
+            "delta_memory_edges",
+        ];
+        for ((name, now), before) in names.iter().zip(self.state.sizes()).zip(before) {
+            info.insert((*name).to_owned(), json!(now as i64 - before as i64));
+        }
+    }
+}
+
+fn is_repository_operation(reply: &Reply) -> bool {
+    match reply.action.as_ref().map(|action| &action.kind) {
+        Ok(ActionKind::Memory(_) | ActionKind::Noop) | Err(_) => false,
+        Ok(_) => true,
+    }
+}

@@ -1,0 +1,264 @@
+//! A task's work tree as a planner may see it: sources, code graph and index, without the tests that decide.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use code::{
+    Patch, RelativePath,
+    graph::{Chunk, Contents, Excerpt, Graph, Index, ListedNode, NodeRef},
+};
+use record::Fault;
+use session::Command;
+
+use crate::{Task, TestFramework, is_left_out, workplace::Workplace};
+
+/// Made from the work tree of a task's own workplace. Clones share everything until a file changes.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    contents: Arc<Contents>,
+    graph: Arc<Graph>,
+    index: Arc<Index>,
+    /// Files of the tests that decide: in none of the above.
+    guarded: BTreeSet<String>,
+    /// Where commands see the work tree.
+    work_tree: String,
+}
+
+/// Endings of files that are looked at.
+const ENDINGS: &[&str] = &[
+    "py", "pyi", "pyx", "js", "jsx", "mjs", "ts", "tsx", "go", "rs", "java", "c", "h", "cc", "cpp",
+    "cxx", "hpp", "rb", "toml", "cfg", "ini",
+];
+
+/// Writes `PATH\0SIZE\0CONTENT` for every file, in order.
+const LIST: &str = r#"
+import os, sys
+out = sys.stdout.buffer
+endings = set(sys.argv[1].split(","))
+for top, folders, files in os.walk("."):
+    folders[:] = sorted(
+        f for f in folders
+        if not f.startswith(".") and f not in ("__pycache__", "node_modules", "site-packages")
+        and not os.path.exists(os.path.join(top, f, "pyvenv.cfg"))
+    )
+    for name in sorted(files):
+        path = os.path.join(top, name)
+        if name.rpartition(".")[2] not in endings or os.path.islink(path) or not os.path.isfile(path):
+            continue
+        if os.path.getsize(path) > 5 << 20:
+            continue
+        try:
+            data = open(path, "rb").read()
+            label = os.path.relpath(path, ".").encode("utf-8")
+        except (OSError, UnicodeError):
+            continue
+        out.write(b"%s\0%d\0" % (label, len(data)))
+        out.write(data)
+"#;
+
+impl Sources {
+    /// Reads the work tree of a fresh workplace of `task` and builds its graph.
+    ///
+    /// # Errors
+    /// Infrastructure faults; a work tree that cannot be listed.
+    pub async fn of(task: &Task, workplace: &mut Workplace) -> Result<Self, Fault> {
+        let work_tree = workplace.testbed().image.work_tree().to_owned();
+        let contents = listed(workplace).await?;
+        let guarded = guarded(task, &contents);
+        let contents: Contents = contents
+            .into_iter()
+            .filter(|(path, _)| !guarded.contains(path))
+            .collect();
+        let graph = Graph::build(&contents, 1);
+        Ok(Self {
+            index: Arc::new(Index::new(&graph)),
+            contents: Arc::new(contents),
+            graph: Arc::new(graph),
+            guarded,
+            work_tree,
+        })
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Paths and texts, in order; what is not UTF-8 is left out.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let texts = self.contents.iter();
+        texts
+            .filter_map(|(path, content)| Some((path.as_str(), std::str::from_utf8(content).ok()?)))
+    }
+
+    pub fn text(&self, path: &str) -> Option<&str> {
+        std::str::from_utf8(self.contents.get(path)?).ok()
+    }
+
+    /// Whether a path, or an id of a node, lies in a file of the tests that decide.
+    pub fn is_guarded(&self, path_or_id: &str) -> bool {
+        let path = match path_or_id.split_once(':') {
+            Some((_, rest)) => rest.split(':').next().unwrap_or(rest),
+            None => path_or_id,
+        };
+        let path = path.trim_start_matches("./");
+        let path = path
+            .strip_prefix(&self.work_tree)
+            .map_or(path, |path| path.trim_start_matches('/'));
+        self.guarded.contains(path)
+    }
+
+    /// The node as the graph has it now.
+    pub(super) fn listed(&self, node: NodeRef) -> ListedNode {
+        self.graph.node(node).into()
+    }
+
+    /// The lines of these nodes, whole.
+    pub(super) fn chunks<'a>(&self, nodes: impl IntoIterator<Item = &'a ListedNode>) -> Vec<Chunk> {
+        Excerpt::WINDOWS.chunks(nodes, |path| self.text(path))
+    }
+
+    /// A node's first lines, for subgraphs. Files have none.
+    pub(super) fn snippet(&self, node: &ListedNode, lines: u32) -> Vec<String> {
+        if !matches!(node.kind.as_str(), "function" | "class" | "attribute") {
+            return Vec::new();
+        }
+        let excerpt = Excerpt::Nodes { lines, nodes: 1 };
+        let chunks = excerpt.chunks([node], |path| self.text(path));
+        let lines = chunks.iter().flat_map(|chunk| chunk.text.lines());
+        lines.map(str::to_owned).collect()
+    }
+
+    /// Lines of a file, cut to what there is.
+    pub(super) fn window(&self, path: &str, start: u32, end: u32) -> Option<Chunk> {
+        let text = self.text(path)?;
+        let first = start.max(1);
+        let lines: Vec<&str> = text
+            .split_inclusive('\n')
+            .skip(first as usize - 1)
+            .take((end + 1).saturating_sub(first) as usize)
+            .collect();
+        (!lines.is_empty()).then(|| Chunk {
+            path: path.to_owned(),
+            start: first,
+            end: first + lines.len() as u32 - 1,
+            text: lines.concat(),
+        })
+    }
+
+    pub(super) fn absolute(&self, path: &str) -> String {
+        format!("{}/{path}", self.work_tree.trim_end_matches('/'))
+    }
+
+    /// Reads files again that a repair has changed.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub(super) async fn refresh(
+        &mut self,
+        paths: &[String],
+        workplace: &mut Workplace,
+    ) -> Result<(), Fault> {
+        for path in paths {
+            let Ok(relative) = RelativePath::new(path.as_str()) else {
+                continue;
+            };
+            if self.guarded.contains(path) || !is_source(path) {
+                continue;
+            }
+            let content = workplace.read(&relative).await?;
+            Arc::make_mut(&mut self.graph).update(path, content.as_deref(), 1);
+            let contents = Arc::make_mut(&mut self.contents);
+            match content {
+                Some(content) => contents.insert(path.clone(), content),
+                None => contents.remove(path),
+            };
+        }
+        self.index = Arc::new(Index::new(&self.graph));
+        Ok(())
+    }
+}
+
+fn is_source(path: &str) -> bool {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    ENDINGS.contains(&ending)
+}
+
+async fn listed(workplace: &mut Workplace) -> Result<Contents, Fault> {
+    const MOST: u64 = 512 << 20;
+    let testbed = workplace.testbed();
+    let mut limits = testbed.limits;
+    limits.output_keep = MOST as usize;
+    limits.output_max = MOST;
+    let endings = ENDINGS.join(",");
+    let argv = [testbed.python.as_str(), "-I", "-c", LIST, &endings];
+    let command = Command::new(argv, limits);
+    let outcome = workplace.session().exec(&command).await;
+    let outcome = outcome.map_err(Fault::infra)?;
+    if !outcome.is_ok() || outcome.stdout.truncated {
+        return Err(Fault::infra(format!(
+            "the work tree cannot be listed: {}: {}",
+            outcome.status.name(),
+            outcome.stderr.text()
+        )));
+    }
+    let bytes = outcome.stdout.bytes();
+    unpacked(&bytes).ok_or_else(|| Fault::infra("the list of the work tree cannot be read"))
+}
+
+fn unpacked(mut rest: &[u8]) -> Option<Contents> {
+    let mut contents = Contents::new();
+    let field = |rest: &[u8]| -> Option<(String, usize)> {
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        Some((String::from_utf8(rest[..end].to_vec()).ok()?, end + 1))
+    };
+    while !rest.is_empty() {
+        let (path, used) = field(rest)?;
+        rest = &rest[used..];
+        let (size, used) = field(rest)?;
+        rest = &rest[used..];
+        let size: usize = size.parse().ok()?;
+        let content = rest.get(..size)?;
+        rest = &rest[size..];
+        if path.split('/').all(|part| !is_left_out(part)) {
+            contents.insert(path, content.to_vec());
+        }
+    }
+    Some(contents)
+}
+
+/// The files that hold tests that decide: those that gold writes, and those of the tests that are to pass.
+fn guarded(task: &Task, contents: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String> {
+    let mut guarded: BTreeSet<String> = task.gold.test_files.keys().cloned().collect();
+    if let Ok(patch) = Patch::parse(task.gold.test_patch.as_bytes()) {
+        guarded.extend(patch.paths().into_iter().map(String::from));
+    }
+    for id in &task.checks.fail_to_pass {
+        match task.public.framework {
+            TestFramework::Pytest => {
+                let path = id.split("::").next().unwrap_or(id);
+                guarded.insert(path.trim_start_matches("./").to_owned());
+            }
+            TestFramework::Unittest => {
+                let mut module = id.as_str();
+                while let Some((above, _)) = module.rsplit_once('.') {
+                    module = above;
+                    let path = format!("{}.py", module.replace('.', "/"));
+                    let below = format!("/{path}");
+                    let is_it = |known: &&String| **known == path || known.ends_with(&below);
+                    let found: Vec<&String> = contents.keys().filter(is_it).collect();
+                    if !found.is_empty() {
+                        guarded.extend(found.into_iter().cloned());
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    guarded
+}

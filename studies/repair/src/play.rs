@@ -1,0 +1,213 @@
+//! One episode: a planner and its environment, step by step, and the notes of all of it.
+
+use std::collections::BTreeMap;
+
+use record::{Fault, Reward};
+use rollout::Cx;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Task,
+    environment::{CountTokens, EnvironmentConfig, PlannerEnv, Sources, StopReason},
+    planner::{Planner, PlannerConfig},
+    repairer::{Repairer, Selected},
+    workplace::Workplace,
+};
+
+/// What an episode's `notes` hold: the trace that reports and `logs/events.jsonl` are made from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Notes {
+    pub repo: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub data_source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
+    pub title: String,
+    /// What the planner saw first.
+    pub begin: String,
+    pub steps: Vec<StepNote>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// The planner had nothing left to try.
+    #[serde(default)]
+    pub gave_up: bool,
+    /// All tests that decide pass on the work tree that the episode left.
+    pub resolved: bool,
+    /// A repair was verified and kept.
+    pub repaired: bool,
+    /// Of the repairs that were kept, as unified diffs.
+    pub patch: String,
+    /// Candidate patches that were tried, and runs of tests that everything took.
+    pub candidates: usize,
+    pub test_runs: usize,
+    /// How often each fault's code came up.
+    #[serde(default)]
+    pub faults: BTreeMap<String, usize>,
+    /// What memory held at the end.
+    pub memory: Value,
+}
+
+/// A step of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepNote {
+    /// From 1.
+    pub step: u32,
+    /// As [`Action::record`](crate::action::Action::record) has it; absent for a reply that is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Value>,
+    /// What a model wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    /// The call of the episode that it wrote it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+    /// Why rules chose in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    pub reward: f64,
+    pub components: BTreeMap<String, f64>,
+    pub info: Value,
+    /// What the planner saw then.
+    pub observation: String,
+    pub observation_tokens: usize,
+}
+
+/// What all episodes are played with.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage<'a> {
+    pub(crate) environment: &'a EnvironmentConfig,
+    pub(crate) planner: &'a PlannerConfig,
+    pub(crate) repairer: &'a dyn Repairer,
+    pub(crate) count: &'a CountTokens,
+}
+
+impl Stage<'_> {
+    /// Plays to the end of the episode and closes the workplace.
+    ///
+    /// # Errors
+    /// What kept the policy, the sandbox or the tests from answering.
+    pub(crate) async fn play(
+        &self,
+        task: &Task,
+        sources: Sources,
+        workplace: Workplace,
+        cx: &mut Cx,
+    ) -> Result<Notes, Fault> {
+        let mut planner = Planner::new(self.planner);
+        let (mut env, mut observation) = PlannerEnv::reset(
+            task,
+            self.environment,
+            self.repairer,
+            self.count.clone(),
+            sources,
+            workplace,
+        );
+        let mut notes = Notes {
+            repo: task.public.repo.clone(),
+            data_source: task.facts.data_source.clone(),
+            family: task.facts.family.clone(),
+            title: task.public.issue.title.clone(),
+            begin: observation.text.clone(),
+            ..Notes::default()
+        };
+        loop {
+            let asked = planner.ask(env.steps(), &observation, cx).await?;
+            let choice = planner.choose(asked, &env);
+            let step = env.step(&choice.reply, cx).await?;
+            if let Some(call) = choice.call {
+                cx.reward_step(call, step.reward)?;
+            }
+            notes.count(&step.info);
+            notes.steps.push(StepNote {
+                step: env.steps(),
+                action: choice.reply.action.as_ref().ok().map(|it| it.record()),
+                reply: choice.text,
+                call: choice.call,
+                fallback: choice.fallback,
+                reward: step.reward,
+                components: step.components,
+                info: slim(step.info),
+                observation: step.observation.text.clone(),
+                observation_tokens: step.observation.tokens,
+            });
+            observation = step.observation;
+            if step.done || choice.gives_up {
+                notes.gave_up = !step.done;
+                break;
+            }
+        }
+        notes.stop_reason = env.ended();
+        notes.patch = env.patches().join("\n");
+        notes.memory = env.memory_listing();
+        notes.resolved = match notes.stop_reason {
+            Some(StopReason::Submitted | StopReason::Repaired) => true,
+            _ if env.patches().is_empty() => false,
+            // Repairs were kept and never submitted: only the tests can tell.
+            _ => {
+                let report = self
+                    .repairer
+                    .test(task, Selected::All, env.workplace())
+                    .await?;
+                notes.test_runs += report.test_runs;
+                report.passed
+            }
+        };
+        env.close().await?;
+        Ok(notes)
+    }
+}
+
+impl Notes {
+    fn count(&mut self, info: &Value) {
+        if let Some(code) = info["error"].as_str() {
+            *self.faults.entry(code.to_owned()).or_default() += 1;
+        }
+        let number = |name: &str| info[name].as_u64().unwrap_or(0) as usize;
+        self.test_runs += number("test_runs");
+        if info["kind"] == "repair" {
+            self.candidates += info["candidates"].as_u64().unwrap_or(0) as usize;
+            self.repaired |= info["success"] == true;
+        }
+    }
+
+    /// The episode's reward: the sum over its steps, by components.
+    pub fn reward(&self) -> Reward {
+        let mut reward = Reward::default();
+        for step in &self.steps {
+            for (name, value) in &step.components {
+                *reward.components.entry(name.clone()).or_default() += value;
+            }
+        }
+        reward.total = reward.components.values().sum();
+        // Not paid for: what the tests say at the end.
+        let resolved = f64::from(u8::from(self.resolved));
+        reward.components.insert("resolved".to_owned(), resolved);
+        reward
+    }
+
+    /// Fields of the lines of `logs/events.jsonl`, one a step.
+    pub fn events(&self, task: &record::TaskId) -> Vec<Map<String, Value>> {
+        let event = |step: &StepNote| {
+            let fields = json!({
+                "task_id": task.0, "step": step.step, "action": step.action, "reward": step.reward,
+                "info": step.info, "fallback": step.fallback,
+            });
+            match fields {
+                Value::Object(fields) => fields,
+                _ => Map::new(),
+            }
+        };
+        self.steps.iter().map(event).collect()
+    }
+}
+
+/// Lists of candidates as their ids: the rest of them is in the graph.
+fn slim(mut info: Value) -> Value {
+    if let Some(Value::Array(candidates)) = info.get_mut("candidates") {
+        for candidate in candidates {
+            *candidate = candidate["id"].take();
+        }
+    }
+    info
+}

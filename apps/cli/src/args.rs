@@ -46,10 +46,28 @@ pub(crate) enum Command {
     Data(crate::data::DataArgs),
     /// Build, search and show the code graph of a repository
     Graph(crate::graph::GraphArgs),
+    /// Check what this program promises to read
+    Validate(ValidateArgs),
     /// Serve sessions: of a file queue, or at the other end of an ssh channel
     Runner(RunnerArgs),
     /// Say what this machine offers, and how to get what is missing
     Doctor(DoctorArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    #[command(subcommand)]
+    pub(crate) command: ValidateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ValidateCommand {
+    /// Read samples of planners' replies and of patches, good and bad, and compare the codes
+    Contracts {
+        /// Print one JSON object on stdout
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ mod sandbox_serve;
 mod sandboxes;
 mod screen;
 mod train;
+mod validate;
 mod voice;
 mod walk;
 
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Data(args) => data::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),
+        Command::Validate(args) => validate::run(&args.command),
         Command::Runner(args) => runner::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),
     };

@@ -7,8 +7,9 @@
 pub mod action;
 pub mod adapters;
 mod checkout;
-pub mod grading;
+pub mod contracts;
 pub mod environment;
+pub mod grading;
 pub mod metrics;
 pub mod mutate;
 pub mod patch_model;

@@ -68,7 +68,7 @@ async fn episodes_end_at_the_limits_that_were_asked_for() {
     assert_eq!(reward.components["timeout"], -0.5);
     assert!((reward.components["step"] + 0.08).abs() < 1e-9);
     assert!(reward.total < 0.0 && !notes.resolved);
-    assert!(notes.steps[6].components.get("timeout").is_none());
+    assert!(!notes.steps[6].components.contains_key("timeout"));
 
     stage.config.environment.end.repository_operations = 2;
     let find = block("explore", &[("query", "total")]);

@@ -1,6 +1,10 @@
 //! What planners write, what the environment makes of it, and whole episodes.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails is a failed test"
+)]
 
 mod episodes;
 mod exploring;

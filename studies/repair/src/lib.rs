@@ -16,6 +16,7 @@ pub mod patch_model;
 pub mod planner;
 pub mod play;
 pub mod repairer;
+pub mod search;
 mod source_store;
 mod study;
 mod task;

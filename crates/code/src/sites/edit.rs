@@ -37,11 +37,16 @@ impl Edit {
         [&text[..self.start], &self.replacement, &text[self.end..]].concat()
     }
 
-    /// Whether the changed source still is Python. Only the innermost definition around the span is parsed
-    /// again, or the whole text when the span is in none.
+    /// Whether the changed source still is Python. Only its [`definition`](Self::definition) is parsed again.
     pub fn parses(&self, source: &Source) -> bool {
+        Source::parse(self.definition(source)).is_ok()
+    }
+
+    /// The innermost definition around the span as the edit makes it, as a program of its own; the whole text
+    /// when the span is in none.
+    pub fn definition(&self, source: &Source) -> String {
         let Some(around) = definition_around(&source.syntax().body, self) else {
-            return Source::parse(self.apply(source.text())).is_ok();
+            return self.apply(source.text());
         };
         let (first, last) = source.lines(around);
         let lines = source.line_span(first, last);
@@ -51,12 +56,11 @@ impl Edit {
             replacement: self.replacement.clone(),
         };
         let text = inner.apply(&source.text()[lines]);
-        let text = if text.starts_with([' ', '\t']) {
+        if text.starts_with([' ', '\t']) {
             format!("if 1:\n{text}")
         } else {
             text
-        };
-        Source::parse(text).is_ok()
+        }
     }
 }
 

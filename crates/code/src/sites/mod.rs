@@ -11,6 +11,8 @@ mod tree;
 pub use edit::Edit;
 /// The nodes of [`Site`]s.
 pub use ruff_python_ast as ast;
+/// Where nodes stand.
+pub use ruff_text_size::Ranged;
 pub use scopes::{Bound, BoundBy, Scope, ScopeIndex, ScopeKind};
 pub use source::{Source, SourceFault};
 pub use tree::{Site, SiteIndex, Sites};

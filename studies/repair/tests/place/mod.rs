@@ -9,7 +9,12 @@
     reason = "helpers of tests"
 )]
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use code::RelativePath;
 use repair::{
@@ -38,6 +43,18 @@ pub(crate) struct Place {
 impl Place {
     /// `files` as paths and contents. `None`, and why, where there are no walls or no such framework.
     pub(crate) async fn new(framework: TestFramework, files: &[(&str, &str)]) -> Option<Self> {
+        Self::fill(framework, |checkout| {
+            for (path, text) in files {
+                let path = checkout.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+        })
+        .await
+    }
+
+    /// As [`Self::new`], with whatever `fill` puts into the checkout's folder.
+    pub(crate) async fn fill(framework: TestFramework, fill: impl FnOnce(&Path)) -> Option<Self> {
         let asked = std::env::var_os("ETUDE_TEST_PYTHON").map(PathBuf::from);
         let search: Vec<PathBuf> =
             std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
@@ -62,11 +79,7 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let checkout = folder.path().join("checkout");
         fs::create_dir(&checkout).unwrap();
-        for (path, text) in files {
-            let path = checkout.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+        fill(&checkout);
         let leases = Leases::open(folder.path().join("leases"), TIME_TO_LIVE).unwrap();
         let config = LocalConfig {
             search,

@@ -1,0 +1,176 @@
+//! What the words of failures and of an issue say about values.
+
+use code::edit_operators::{Hints, Mismatch};
+
+use super::observation::Observation;
+use crate::Issue;
+
+/// Mismatches that are read at most: the catalogue tries every one at every constant.
+const MAX_MISMATCHES: usize = 8;
+/// Longer values tell nothing about one constant.
+const MAX_VALUE: usize = 400;
+
+/// What `observation` and `issue` say.
+pub(super) fn hints(observation: &Observation, issue: &Issue) -> Hints {
+    let mut hints = Hints::default();
+    for failure in observation.failures.values() {
+        if failure.kind != "AssertionError" && failure.kind != "Failed" {
+            push_new(&mut hints.raised, last_part(&failure.kind));
+        }
+        for mismatch in mismatches(&failure.message) {
+            if hints.mismatches.len() < MAX_MISMATCHES && !hints.mismatches.contains(&mismatch) {
+                hints.mismatches.push(mismatch);
+            }
+        }
+        if let Some(name) = not_raised(&failure.message) {
+            push_new(&mut hints.not_raised, name);
+        }
+        for word in quoted(&failure.message) {
+            push_new(&mut hints.words, word);
+        }
+    }
+    for text in [&issue.title, &issue.body] {
+        for word in quoted(text) {
+            push_new(&mut hints.words, word);
+        }
+    }
+    hints.words.truncate(40);
+    hints
+}
+
+/// Pairs of values that differ, both ways around: which one is expected is a habit of whoever wrote the test.
+fn mismatches(message: &str) -> Vec<Mismatch> {
+    let first = message.lines().next().unwrap_or_default();
+    let first = first
+        .strip_prefix("AssertionError: ")
+        .unwrap_or(first)
+        .trim();
+    let first = first.strip_prefix("assert ").unwrap_or(first);
+    let compared = first
+        .split_once(" != ")
+        .or_else(|| first.split_once(" == "))
+        .or_else(|| first.split_once(" is not "));
+    let Some((left, right)) = compared else {
+        return Vec::new();
+    };
+    // "Lists differ: [1] != [2]"
+    let left = match left.split_once(" differ: ") {
+        Some((_, left)) => left,
+        None => left,
+    };
+    let right = right.split(" : ").next().unwrap_or(right);
+    let (left, right) = (left.trim(), right.trim());
+    let mut pairs = vec![(left, right)];
+    if let Some(inner) = differing(left, right) {
+        pairs.push(inner);
+    }
+    let pairs = pairs
+        .into_iter()
+        .filter(|(a, b)| a != b && a.len() <= MAX_VALUE && b.len() <= MAX_VALUE);
+    pairs
+        .flat_map(|(a, b)| [(a, b), (b, a)])
+        .map(|(got, expected)| Mismatch {
+            got: got.to_owned(),
+            expected: expected.to_owned(),
+        })
+        .collect()
+}
+
+/// Where two texts of lists first differ: the items there, if each is a plain one.
+fn differing<'a>(left: &'a str, right: &'a str) -> Option<(&'a str, &'a str)> {
+    let inside = |text: &'a str| {
+        let text = text.strip_prefix(['[', '(', '{'])?;
+        text.strip_suffix([']', ')', '}'])
+    };
+    let (left, right) = (inside(left)?, inside(right)?);
+    let pairs = left.split(", ").zip(right.split(", "));
+    let mut different = pairs.filter(|(a, b)| a != b);
+    let first = different.next()?;
+    let is_plain = |text: &str| !text.is_empty() && !text.contains(['[', '(', '{']);
+    (is_plain(first.0) && is_plain(first.1)).then_some(first)
+}
+
+/// The exception that should have come.
+fn not_raised(message: &str) -> Option<String> {
+    let first = message.lines().next()?;
+    if let Some(name) = first.strip_suffix(" not raised") {
+        let name = name.rsplit([' ', ':']).next()?;
+        return Some(last_part(name));
+    }
+    let before = first.split(" not raised by ").next()?;
+    if before != first {
+        return Some(last_part(before.rsplit([' ', ':']).next()?));
+    }
+    let (_, after) = first.split_once("DID NOT RAISE")?;
+    let name = after
+        .trim()
+        .trim_start_matches("<class '")
+        .trim_end_matches("'>");
+    Some(last_part(name))
+}
+
+fn last_part(name: &str) -> String {
+    name.rsplit('.').next().unwrap_or(name).trim().to_owned()
+}
+
+/// What stands in quotes.
+fn quoted(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for quote in ['\'', '"', '`'] {
+        let mut parts = text.split(quote).skip(1);
+        while let Some(inside) = parts.next() {
+            if !inside.is_empty() && inside.len() <= 60 && !inside.contains('\n') {
+                found.push(inside.to_owned());
+            }
+            if parts.next().is_none() {
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn push_new(list: &mut Vec<String>, item: String) {
+    if !item.is_empty() && !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_from_what_test_frameworks_say() {
+        let first = |message: &str| {
+            let found = mismatches(message).into_iter().next();
+            found.map(|found| (found.got, found.expected))
+        };
+        let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
+        assert_eq!(first("3 != 4"), pair("3", "4"));
+        assert_eq!(
+            first("AssertionError: 'a' != 'b'\n- a\n+ b\n"),
+            pair("'a'", "'b'")
+        );
+        assert_eq!(first("assert 3 == 4\n +  where 3 = f()"), pair("3", "4"));
+        assert_eq!(first("False is not true"), pair("False", "true"));
+        let lists =
+            mismatches("Lists differ: [1, 2, 3] != [1, 5, 3]\n\nFirst differing element 1:");
+        let inner = Mismatch {
+            got: "2".to_owned(),
+            expected: "5".to_owned(),
+        };
+        assert!(lists.contains(&inner), "{lists:?}");
+        assert!(mismatches("'x' not found in 'abc'").is_empty());
+        assert_eq!(
+            not_raised("ValueError not raised"),
+            Some("ValueError".to_owned())
+        );
+        assert_eq!(
+            not_raised("Failed: DID NOT RAISE <class 'a.b.Missing'>"),
+            Some("Missing".to_owned())
+        );
+        assert_eq!(not_raised("1 != 2"), None);
+        assert_eq!(quoted("no 'key' in \"a b\""), ["key", "a b"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! The patch model `search`: program repair that needs no model (spec of the repair study, section 10.5).
+//!
+//! It runs the tests of the checkout, looks which lines the failing ones run and the passing ones do not,
+//! lists small edits of these lines (`code::edit_operators`), and runs the candidates against the tests, the
+//! most promising first, until one passes them all or the budget is spent. It proposes at most one patch, and
+//! says how many candidates it ran. It reads tests that are in the checkout and nothing else of a task: where
+//! none fails, it has nothing to go by and says so.
+
+mod diff;
+mod hints;
+mod observation;
+mod ranking;
+mod settings;
+mod suspicion;
+mod trial;
+
+use async_trait::async_trait;
+use code::{Patch, RelativePath, sites::Source};
+use futures::future::try_join_all;
+use record::Fault;
+use rollout::Cx;
+
+use crate::{
+    patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed},
+    workplace::{Testbed, Workplace},
+};
+use observation::Observation;
+use ranking::{Ranked, Suspect};
+pub use settings::SearchSettings;
+
+/// The code of an answer without patches (spec, section 1.5).
+const EMPTY: &str = "cgm-empty";
+
+/// Lines that are edited at most, the most suspicious ones.
+const MAX_LINES: usize = 400;
+
+/// A patch model that searches.
+#[derive(Clone, Debug)]
+pub struct Search {
+    settings: SearchSettings,
+}
+
+impl Search {
+    /// # Errors
+    /// Settings that no search can work with, in words.
+    pub fn new(settings: SearchSettings) -> Result<Self, String> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+
+    /// What [`PatchModel::propose`] answers: a search asks no policy.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn answer(
+        &self,
+        request: &PatchRequest,
+        testbed: &Testbed,
+    ) -> Result<Answered, Fault> {
+        let slots = self.settings.slots.min(testbed.slots).max(1);
+        let mut workplaces = try_join_all((0..slots).map(|_| testbed.open())).await?;
+        let answered = self.search(request, &mut workplaces).await;
+        try_join_all(workplaces.into_iter().map(Workplace::close)).await?;
+        answered
+    }
+
+    /// The candidates of a search in the order in which it would run them, without running any: the tests are
+    /// run on the checkout as it is.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn candidates(
+        &self,
+        request: &PatchRequest,
+        testbed: &Testbed,
+    ) -> Result<Vec<Proposal>, Fault> {
+        let mut workplace = testbed.open().await?;
+        let prepared = self.prepare(request, &mut workplace).await;
+        workplace.close().await?;
+        let Prepared {
+            suspects, ordered, ..
+        } = prepared?;
+        let proposals = ordered.iter().map(|ranked| propose(ranked, &suspects));
+        proposals.collect::<Result<_, _>>().map_err(Fault::grader)
+    }
+
+    async fn prepare(
+        &self,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+    ) -> Result<Prepared, Fault> {
+        let observation = observation::observe(workplace, &self.settings).await?;
+        let suspects = suspects(workplace, &observation, request, &self.settings).await?;
+        let hints = hints::hints(&observation, &request.issue);
+        let ranked = untried(ranking::rank(&suspects, &hints), &suspects, request);
+        let ordered = ranking::different(&suspects, ranked, self.settings.budget);
+        Ok(Prepared {
+            observation,
+            suspects,
+            ordered,
+        })
+    }
+
+    async fn search(
+        &self,
+        request: &PatchRequest,
+        workplaces: &mut [Workplace],
+    ) -> Result<Answered, Fault> {
+        let Some(first) = workplaces.first_mut() else {
+            return Err(Fault::infra("no workplace is open"));
+        };
+        let Prepared {
+            observation,
+            suspects,
+            ordered,
+        } = self.prepare(request, first).await?;
+        let mut effort = Effort {
+            candidates: 0,
+            test_runs: observation.test_runs,
+        };
+        if observation.failing.is_empty() {
+            let detail = format!(
+                "none of the {} tests of the checkout fails, so there is nothing to search by",
+                observation.passing.len()
+            );
+            return Ok(nothing(detail, effort));
+        }
+        let settings = &self.settings;
+        let trials =
+            trial::try_all(workplaces, &suspects, &ordered, &observation, settings).await?;
+        effort.candidates += trials.candidates;
+        effort.test_runs += trials.test_runs;
+        let Some(found) = trials.found else {
+            let detail = format!(
+                "{} candidates were run and none mends the {} failing tests without breaking another; {} broke one",
+                trials.candidates,
+                observation.failing.len(),
+                trials.breaking
+            );
+            return Ok(nothing(detail, effort));
+        };
+        let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
+        proposal.summary = format!(
+            "{}, found among {} candidates",
+            proposal.summary, trials.candidates
+        );
+        Ok(Answered {
+            proposed: Proposed::Patches(vec![proposal]),
+            effort,
+        })
+    }
+}
+
+/// All that a search knows before it runs a candidate.
+struct Prepared {
+    observation: Observation,
+    suspects: Vec<Suspect>,
+    ordered: Vec<Ranked>,
+}
+
+#[async_trait]
+impl PatchModel for Search {
+    async fn propose(
+        &self,
+        request: &PatchRequest,
+        testbed: &Testbed,
+        _cx: &mut Cx,
+    ) -> Result<Answered, Fault> {
+        self.answer(request, testbed).await
+    }
+}
+
+fn nothing(detail: String, effort: Effort) -> Answered {
+    Answered {
+        proposed: Proposed::None {
+            code: EMPTY,
+            detail,
+        },
+        effort,
+    }
+}
+
+/// Files with suspicious lines, weighed.
+async fn suspects(
+    workplace: &mut Workplace,
+    observation: &Observation,
+    request: &PatchRequest,
+    settings: &SearchSettings,
+) -> Result<Vec<Suspect>, Fault> {
+    let mut spectrum = suspicion::spectrum(observation);
+    if spectrum.is_empty() {
+        spectrum = suspicion::frames_alone(observation);
+    }
+    let mut suspects = Vec::new();
+    for (path, mut weights) in spectrum {
+        let Ok(path) = RelativePath::new(&path) else {
+            continue;
+        };
+        let Some(content) = workplace.read(&path).await? else {
+            continue;
+        };
+        let Some(source) = String::from_utf8(content)
+            .ok()
+            .and_then(|text| Source::parse(text).ok())
+        else {
+            continue;
+        };
+        let factor = settings.target_factor;
+        suspicion::refine(
+            path.as_str(),
+            &source,
+            &mut weights,
+            observation,
+            request,
+            factor,
+        );
+        suspects.push(Suspect {
+            path,
+            source,
+            weights,
+        });
+    }
+    keep_heaviest(&mut suspects);
+    Ok(suspects)
+}
+
+/// Drops all lines but the [`MAX_LINES`] most suspicious ones, and those that weigh as much as the last.
+fn keep_heaviest(suspects: &mut [Suspect]) {
+    let all = suspects.iter().flat_map(|suspect| suspect.weights.values());
+    let mut all: Vec<f64> = all.copied().collect();
+    all.sort_by(|a, b| b.total_cmp(a));
+    let least = all.get(MAX_LINES - 1).copied().unwrap_or(0.0);
+    for suspect in suspects {
+        suspect.weights.retain(|_, weight| *weight >= least);
+    }
+}
+
+/// Without what was proposed before and failed.
+fn untried(ranked: Vec<Ranked>, suspects: &[Suspect], request: &PatchRequest) -> Vec<Ranked> {
+    if request.feedback.is_empty() {
+        return ranked;
+    }
+    let is_new = |ranked: &Ranked| {
+        let text = diff::unified(&suspects[ranked.file], &ranked.candidate.edit);
+        request.feedback.iter().all(|tried| tried.patch != text)
+    };
+    ranked.into_iter().filter(is_new).collect()
+}
+
+fn propose(found: &Ranked, suspects: &[Suspect]) -> Result<Proposal, String> {
+    let suspect = &suspects[found.file];
+    let text = diff::unified(suspect, &found.candidate.edit);
+    let patch = Patch::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(Proposal {
+        patch,
+        text,
+        summary: format!(
+            "{} at {}:{}",
+            found.candidate.family.name(),
+            suspect.path,
+            found.candidate.line
+        ),
+        confidence: 1.0,
+    })
+}

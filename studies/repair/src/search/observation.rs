@@ -1,0 +1,180 @@
+//! What the tests of a checkout do before anything is changed: who fails, how, and along which lines.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use judge::pytest::TestStatus;
+use record::Fault;
+
+use super::settings::SearchSettings;
+use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
+
+/// Lines that one test ran, by path.
+pub(super) type Coverage = BTreeMap<String, Vec<u32>>;
+
+/// The tests of a checkout as it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observation {
+    /// Ids of tests that fail, in order.
+    pub(super) failing: Vec<String>,
+    pub(super) failures: BTreeMap<String, Failure>,
+    pub(super) passing: BTreeSet<String>,
+    /// Of failing tests that were traced.
+    pub(super) failing_lines: BTreeMap<String, Coverage>,
+    /// Of passing tests that were traced.
+    pub(super) passing_lines: BTreeMap<String, Coverage>,
+    /// Lines that run when modules are imported.
+    pub(super) imported_lines: Coverage,
+    /// That the traced failing tests take without a trace.
+    pub(super) failing_seconds: f64,
+    pub(super) test_runs: usize,
+}
+
+impl Observation {
+    /// The failing tests that were traced; where none could be, all that fail.
+    pub(super) fn traced_failing(&self) -> Vec<String> {
+        if self.failing_lines.is_empty() {
+            return self.failing.clone();
+        }
+        self.failing_lines.keys().cloned().collect()
+    }
+}
+
+/// Runs all tests, then traces those that fail and their neighbours that pass.
+pub(super) async fn observe(
+    workplace: &mut Workplace,
+    settings: &SearchSettings,
+) -> Result<Observation, Fault> {
+    let all = run(workplace, Vec::new(), false, settings.suite_wall()).await?;
+    let mut observation = Observation {
+        test_runs: 1,
+        failures: all.failures.clone(),
+        ..Observation::default()
+    };
+    for (id, status) in &all.statuses {
+        match status {
+            TestStatus::Failed | TestStatus::Error => observation.failing.push(id.clone()),
+            TestStatus::Passed | TestStatus::ExpectedFailure => {
+                observation.passing.insert(id.clone());
+            }
+            TestStatus::Skipped => {}
+        }
+    }
+    for id in all.failures.keys() {
+        if all.ended != Ended::Finished && !all.statuses.contains_key(id) {
+            observation.failing.push(id.clone());
+        }
+    }
+    observation.failing.sort_unstable();
+    if observation.failing.is_empty() {
+        return Ok(observation);
+    }
+    let failing: Vec<String> = observation
+        .failing
+        .iter()
+        .take(settings.failing_tests)
+        .cloned()
+        .collect();
+    let wall = settings.candidate_wall(f64::MAX);
+    let plain = run(workplace, failing.clone(), false, wall).await?;
+    observation.failing_seconds = plain.seconds;
+    let wall = settings.suite_wall();
+    let traced = run(workplace, failing.clone(), true, wall).await?;
+    let near = nearest(&observation.passing, &failing, settings.traced_tests);
+    let passed = run(workplace, near, true, wall).await?;
+    observation.test_runs += 3;
+    observation.failures.extend(traced.failures);
+    for (id, lines) in traced.lines.into_iter().chain(passed.lines) {
+        if id.is_empty() {
+            for (path, lines) in lines {
+                let known = observation.imported_lines.entry(path).or_default();
+                known.extend(lines);
+                known.sort_unstable();
+                known.dedup();
+            }
+        } else if failing.contains(&id) {
+            observation.failing_lines.insert(id, lines);
+        } else if passed.statuses.get(&id) == Some(&TestStatus::Passed) {
+            observation.passing_lines.insert(id, lines);
+        }
+    }
+    Ok(observation)
+}
+
+async fn run(
+    workplace: &mut Workplace,
+    ids: Vec<String>,
+    trace: bool,
+    wall: Duration,
+) -> Result<TestRun, Fault> {
+    let request = TestRequest {
+        writes: BTreeMap::new(),
+        ids,
+        stop_at_failure: false,
+        trace,
+        wall,
+    };
+    let mut runs = workplace.run_tests(std::slice::from_ref(&request)).await?;
+    runs.pop()
+        .ok_or_else(|| Fault::infra("a run of tests has no result"))
+}
+
+/// At most `count` of the passing tests: three of four from next to the failing ones, the others from all over.
+fn nearest(passing: &BTreeSet<String>, failing: &[String], count: usize) -> Vec<String> {
+    let shared = |id: &str| {
+        let parts = |id: &str| -> Vec<String> {
+            let parts = id.split(['/', '.', ':']).filter(|part| !part.is_empty());
+            parts.map(str::to_owned).collect()
+        };
+        let own = parts(id);
+        let with = |other: &String| {
+            let other = parts(other);
+            own.iter().zip(&other).take_while(|(a, b)| a == b).count()
+        };
+        failing.iter().map(with).max().unwrap_or(0)
+    };
+    let mut ranked: Vec<(usize, &String)> = passing.iter().map(|id| (shared(id), id)).collect();
+    ranked.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let near = count - count / 4;
+    let mut chosen: Vec<String> = ranked
+        .iter()
+        .take(near)
+        .map(|(_, id)| (*id).clone())
+        .collect();
+    let rest = &ranked[chosen.len()..];
+    let left = count - chosen.len();
+    if left > 0 && !rest.is_empty() {
+        let step = rest.len().div_ceil(left).max(1);
+        let spread = rest.iter().step_by(step);
+        chosen.extend(spread.map(|(_, id)| (*id).clone()));
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_next_to_the_failing_ones_are_traced_and_some_from_all_over() {
+        let passing: BTreeSet<String> = (0..100)
+            .map(|number| format!("tests/test_{}.py::test_{number:02}", number / 10))
+            .collect();
+        let chosen = nearest(&passing, &["tests/test_3.py::test_x".to_owned()], 12);
+        assert_eq!(chosen.len(), 12);
+        let near = chosen.iter().take(9);
+        assert!(
+            near.into_iter().all(|id| id.starts_with("tests/test_3.py")),
+            "{chosen:?}"
+        );
+        let files: BTreeSet<&str> = chosen
+            .iter()
+            .filter_map(|id| id.split(':').next())
+            .collect();
+        assert!(files.len() > 2, "{chosen:?}");
+        assert_eq!(nearest(&passing, &[], 200).len(), 100);
+        assert!(nearest(&BTreeSet::new(), &[], 12).is_empty());
+    }
+}

@@ -1,0 +1,301 @@
+//! The patch model `search` on a small package in jails: bugs of many kinds are found and mended, whatever runs
+//! in parallel, and it says so where it finds nothing.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
+mod place;
+
+use judge::pytest::TestStatus;
+use place::{Place, all, path};
+use repair::{
+    Issue,
+    TestFramework::Unittest,
+    patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed},
+    search::{Search, SearchSettings},
+};
+
+const SOURCE: &str = "\
+SEPARATOR = ', '
+
+
+class Empty(Exception):
+    pass
+
+
+def chunks(items, size):
+    if size < 1:
+        raise ValueError('size must be at least 1')
+    for start in range(0, len(items), size):
+        yield items[start:start + size]
+
+
+def largest(items, default=None):
+    best = None
+    for item in items:
+        if best is None or item > best:
+            best = item
+    return default if best is None else best
+
+
+def joined(words, limit):
+    kept = []
+    for word in words:
+        if not word:
+            continue
+        if len(kept) == limit:
+            break
+        kept.append(word.strip())
+    return SEPARATOR.join(kept)
+
+
+class Stack:
+    def __init__(self, limit=3):
+        self.items = []
+        self.limit = limit
+        self.dropped = 0
+
+    def push(self, item):
+        if len(self.items) >= self.limit:
+            self.items.pop(0)
+            self.dropped += 1
+        self.items.append(item)
+
+    def pop(self):
+        if not self.items:
+            raise Empty('nothing is left')
+        return self.items.pop()
+";
+
+const TESTS: &str = "\
+import unittest
+from bag.core import Empty, Stack, chunks, joined, largest
+
+
+class TestFunctions(unittest.TestCase):
+    def test_chunks(self):
+        self.assertEqual(list(chunks([1, 2, 3, 4, 5], 2)), [[1, 2], [3, 4], [5]])
+        self.assertEqual(list(chunks([1, 2], 1)), [[1], [2]])
+
+    def test_chunks_refuses(self):
+        with self.assertRaises(ValueError):
+            list(chunks([1], 0))
+
+    def test_largest(self):
+        self.assertEqual(largest([1, 7, 3]), 7)
+        self.assertEqual(largest([], 9), 9)
+        self.assertEqual(largest([0]), 0)
+
+    def test_joined(self):
+        self.assertEqual(joined(['a ', '', 'b', 'c'], 2), 'a, b')
+        self.assertEqual(joined([], 2), '')
+
+
+class TestStack(unittest.TestCase):
+    def test_order(self):
+        stack = Stack()
+        for item in range(3):
+            stack.push(item)
+        self.assertEqual([stack.pop() for _ in range(3)], [2, 1, 0])
+        self.assertEqual(stack.dropped, 0)
+
+    def test_limit(self):
+        stack = Stack(2)
+        for item in range(4):
+            stack.push(item)
+        self.assertEqual((stack.items, stack.dropped), ([2, 3], 2))
+
+    def test_empty(self):
+        with self.assertRaises(Empty):
+            Stack().pop()
+";
+
+/// Texts of the source, and what stands there by mistake.
+const BUGS: &[(&str, &str)] = &[
+    ("size < 1", "size <= 1"),
+    ("item > best", "item < best"),
+    ("= ', '", "= '; '"),
+    ("self.dropped += 1", "self.dropped -= 1"),
+    ("else best", "else item"),
+    ("        self.limit = limit\n", ""),
+];
+
+async fn place(source: &str, slots: usize) -> Option<Place> {
+    let files = [
+        ("bag/__init__.py", ""),
+        ("bag/core.py", source),
+        ("tests/__init__.py", ""),
+        ("tests/test_core.py", TESTS),
+    ];
+    let mut place = Place::new(Unittest, &files).await?;
+    place.testbed.slots = slots;
+    Some(place)
+}
+
+fn request() -> PatchRequest {
+    PatchRequest {
+        issue: Issue::default(),
+        plan: Vec::new(),
+        targets: Vec::new(),
+        graph: code::graph::ListedGraph::default(),
+        snippets: Vec::new(),
+        feedback: Vec::new(),
+        constraints: Constraints::default(),
+    }
+}
+
+fn search(settings: SearchSettings) -> Search {
+    Search::new(settings).unwrap()
+}
+
+fn patch(answered: &Answered) -> &str {
+    match &answered.proposed {
+        Proposed::Patches(patches) => &patches[0].text,
+        Proposed::None { detail, .. } => panic!("{detail}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bugs_of_many_kinds_are_mended() {
+    for (right, wrong) in BUGS {
+        assert_eq!(SOURCE.matches(right).count(), 1, "{right}");
+        let Some(place) = place(&SOURCE.replace(right, wrong), 2).await else {
+            return;
+        };
+        let settings = SearchSettings::default();
+        let answered = search(settings).answer(&request(), &place.testbed).await;
+        let answered = answered.unwrap();
+        let Proposed::Patches(patches) = &answered.proposed else {
+            panic!("{right} for {wrong}: {answered:?}");
+        };
+        let mut workplace = place.open().await;
+        workplace.apply(&patches[0].patch).await.unwrap().unwrap();
+        let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
+        let passes = run
+            .statuses
+            .values()
+            .all(|status| *status == TestStatus::Passed);
+        assert!(passes && run.statuses.len() == 7, "{}", patches[0].text);
+        assert!(answered.effort.candidates <= 200);
+        workplace.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_in_parallel_changes_nothing() {
+    let wrong = SOURCE.replace("start + size]", "start - size]");
+    let mut answers = Vec::new();
+    for slots in [1, 3] {
+        let Some(place) = place(&wrong, slots).await else {
+            return;
+        };
+        let settings = SearchSettings {
+            slots,
+            wave: 7,
+            ..SearchSettings::default()
+        };
+        answers.push(
+            search(settings)
+                .answer(&request(), &place.testbed)
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(patch(&answers[0]), patch(&answers[1]));
+    assert_eq!(answers[0].effort, answers[1].effort);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_points_at_the_bug_is_worth_candidates() {
+    let wrong = SOURCE.replace("self.dropped += 1", "self.dropped -= 1");
+    let Some(place) = place(&wrong, 1).await else {
+        return;
+    };
+    let settings = SearchSettings {
+        budget: 6,
+        wave: 6,
+        ..SearchSettings::default()
+    };
+    let line = wrong
+        .lines()
+        .position(|line| line.contains("dropped -= 1"))
+        .unwrap() as u32
+        + 1;
+    let pointed = PatchRequest {
+        targets: vec![PlanTarget {
+            path: "bag/core.py".to_owned(),
+            start: line,
+            end: line,
+            ..PlanTarget::default()
+        }],
+        ..request()
+    };
+    let answered = search(settings)
+        .answer(&pointed, &place.testbed)
+        .await
+        .unwrap();
+    assert!(patch(&answered).contains("+            self.dropped += 1\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_gives_up_in_words_and_leaves_nothing_behind() {
+    // Two mistakes at once: no single edit mends both.
+    let wrong = SOURCE
+        .replace("item > best", "item < best")
+        .replace("default if", "item if");
+    let Some(place) = place(&wrong, 1).await else {
+        return;
+    };
+    let settings = SearchSettings {
+        budget: 15,
+        wave: 10,
+        ..SearchSettings::default()
+    };
+    let answered = search(settings.clone())
+        .answer(&request(), &place.testbed)
+        .await
+        .unwrap();
+    let Proposed::None { code, detail } = &answered.proposed else {
+        panic!("{answered:?}");
+    };
+    assert_eq!(*code, "cgm-empty");
+    assert!(detail.starts_with("15 candidates were run"), "{detail}");
+    assert_eq!(answered.effort.candidates, 15);
+    let mut workplace = place.open().await;
+    let kept = workplace.read(&path("bag/core.py")).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(kept).unwrap(), wrong);
+    workplace.close().await.unwrap();
+
+    let Some(right) = self::place(SOURCE, 1).await else {
+        return;
+    };
+    let answered = search(settings)
+        .answer(&request(), &right.testbed)
+        .await
+        .unwrap();
+    let Proposed::None { detail, .. } = &answered.proposed else {
+        panic!("{answered:?}");
+    };
+    assert!(detail.contains("none of the 7 tests"), "{detail}");
+    assert_eq!(answered.effort.candidates, 0);
+}
+
+#[test]
+fn settings_that_no_search_can_work_with_are_refused() {
+    let refused = |settings: SearchSettings| Search::new(settings).unwrap_err();
+    let none = SearchSettings {
+        budget: 0,
+        ..SearchSettings::default()
+    };
+    assert!(refused(none).contains("`budget`"));
+    let endless = SearchSettings {
+        suite_seconds: f64::INFINITY,
+        ..SearchSettings::default()
+    };
+    assert!(refused(endless).contains("`suite_seconds`"));
+    let unknown = serde_json::from_str::<SearchSettings>("{\"budgte\": 3}");
+    assert!(unknown.is_err());
+}

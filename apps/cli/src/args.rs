@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Judge solutions by the tests of their tasks
     Judge(JudgeArgs),
+    /// Grade predicted patches by the tests of their tasks, as SWE-bench does
+    Grade(crate::grade::GradeArgs),
     /// Sample responses from a checkpoint: the quickest way to see that a model works
     Sample(SampleArgs),
     /// Talk with a checkpoint
@@ -68,6 +70,8 @@ pub(crate) enum ValidateCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Read every patch of a file as the repair study would, and say what is wrong with it
+    Patches(crate::validate::PatchesArgs),
 }
 
 #[derive(Debug, Args)]
@@ -203,12 +207,12 @@ pub(crate) struct SandboxRunArgs {
 }
 
 /// How many programs may run at the same time; each place has interpreters of its own that wait.
-fn places() -> impl TypedValueParser<Value = usize> {
+pub(crate) fn places() -> impl TypedValueParser<Value = usize> {
     RangedU64ValueParser::<usize>::new().range(1..=1024)
 }
 
 /// A time that a program may be given.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     const DAY: f64 = 24.0 * 60.0 * 60.0;
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=DAY).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),

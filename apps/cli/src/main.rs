@@ -6,6 +6,7 @@ mod data;
 mod doctor;
 mod evaluate;
 mod failure;
+mod grade;
 mod graph;
 mod graph_operation;
 mod judge;
@@ -48,8 +49,9 @@ fn main() -> ExitCode {
         Command::Model(args) => model::run(&args),
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Data(args) => data::run(&args, screen),
+        Command::Grade(args) => grade::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),
-        Command::Validate(args) => validate::run(&args.command),
+        Command::Validate(args) => validate::run(&args.command, screen),
         Command::Runner(args) => runner::run(&args, screen),
         Command::Doctor(args) => doctor::run(&args, screen),
     };

@@ -9,6 +9,7 @@ pub mod adapters;
 mod checkout;
 pub mod contracts;
 pub mod environment;
+pub mod evaluation;
 pub mod grading;
 pub mod metrics;
 pub mod mutate;

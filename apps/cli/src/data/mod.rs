@@ -3,6 +3,7 @@
 mod check;
 mod export_batch;
 mod recall;
+mod repair;
 
 pub(crate) use self::recall::formats;
 
@@ -21,7 +22,7 @@ pub(crate) struct DataArgs {
 
 #[derive(Debug, Subcommand)]
 enum DataCommand {
-    /// Make tasks of a dataset: train.jsonl and eval.jsonl, divided by document
+    /// Make tasks of a dataset
     Prepare {
         #[command(subcommand)]
         study: Study,
@@ -37,6 +38,8 @@ enum DataCommand {
     },
     /// Write the rows of a step of a run for others, as docs/verl.md says
     ExportBatch(export_batch::ExportBatchArgs),
+    /// Write tasks of the repair study as the Parquet file that verl trains from
+    Register(repair::RegisterArgs),
 }
 
 /// What the tasks are for.
@@ -44,6 +47,8 @@ enum DataCommand {
 enum Study {
     /// Dialogues and documents with questions about them, for the recall study
     Recall(recall::RecallArgs),
+    /// Issues of repositories with the tests that tell their repair, for the repair study
+    Repair(repair::RepairArgs),
 }
 
 /// Bad rows that are shown; all are counted.
@@ -54,8 +59,21 @@ pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
         DataCommand::Prepare {
             study: Study::Recall(args),
         } => recall::run(args, screen),
+        DataCommand::Prepare {
+            study: Study::Repair(args),
+        } => repair::prepare(args, screen),
+        DataCommand::Register(args) => repair::register(args),
         DataCommand::Check { files, json } => check::run(files, *json, screen),
         DataCommand::ExportBatch(args) => export_batch::run(args, screen),
+    }
+}
+
+/// Ids are `source/split/sample`.
+fn part_of_an_id(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.contains('/') {
+        Err("expected a name without `/`".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

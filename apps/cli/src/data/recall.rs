@@ -17,7 +17,7 @@ use recall::{
 use record::Seed;
 use serde::Serialize;
 
-use super::{SHOWN_ERRORS, say_errors};
+use super::{SHOWN_ERRORS, part_of_an_id, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
@@ -175,15 +175,6 @@ fn fraction(text: &str) -> Result<f64, String> {
         Ok(fraction)
     } else {
         Err("expected a number from 0 to 1".to_owned())
-    }
-}
-
-/// Ids are `source/split/sample`.
-fn part_of_an_id(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() || text.contains('/') {
-        Err("expected a name without `/`".to_owned())
-    } else {
-        Ok(text.to_owned())
     }
 }
 

@@ -5,7 +5,6 @@ use repair::contracts::{Contract, contracts};
 use serde::Serialize;
 
 use crate::{
-    args::ValidateCommand,
     failure::{Failure, Outcome},
     report::{print_json, print_text},
 };
@@ -17,8 +16,7 @@ struct Validated {
 }
 
 /// Fails where a contract does not hold.
-pub(crate) fn run(command: &ValidateCommand) -> Outcome<()> {
-    let ValidateCommand::Contracts { json } = command;
+pub(crate) fn run(json: bool) -> Outcome<()> {
     let contracts = contracts();
     let broken = contracts.iter().filter(|contract| !contract.holds).count();
     let found = Validated {

@@ -1,0 +1,445 @@
+//! `etude grade`: predicted patches against the tests of their tasks, with the reports of SWE-bench.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use futures::{StreamExt, stream};
+use repair::{
+    Place, Task,
+    adapters::{Format, Options, adapt, instance_id},
+    evaluation::{Evaluated, evaluate},
+    grading::{InstanceOutcome, InstanceReport, Prediction, RunReport, read_predictions},
+    read_tasks,
+    workplace::Testbed,
+};
+use session::Image;
+
+use crate::{
+    args,
+    failure::{Classify, Failure, Outcome},
+    report::{print_json, print_text},
+    sandboxes::{BackendName, SandboxSettings, Sandboxes},
+    screen::Screen,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct GradeArgs {
+    /// Predictions, .json or .jsonl: `instance_id`, `model_name_or_path`, `model_patch`; or the word gold
+    predictions: String,
+    /// The tasks: our own file of them, or a file of --format
+    #[arg(long, value_name = "FILE")]
+    tasks: PathBuf,
+    /// What the file of tasks is, where it is not our own: swe-bench, r2e-gym, harbor, graph-planner
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Names the folder of logs and the report
+    #[arg(long, value_name = "NAME", default_value = "run")]
+    run_id: String,
+    /// Grade these instances alone
+    #[arg(short = 'i', long = "instance", value_name = "ID")]
+    instances: Vec<String>,
+    /// Where logs/run_evaluation and the report are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Instances that are graded at the same time
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 4, value_parser = args::places())]
+    workers: usize,
+    /// Seconds that the tests of one instance may take
+    #[arg(long, value_name = "SECONDS", default_value = "1800", allow_negative_numbers = true, value_parser = args::seconds)]
+    timeout: Duration,
+    /// MiB of memory of one instance
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
+    memory: u64,
+    /// The container engine, unix:///PATH or tcp://HOST:PORT [default: one in the usual places]
+    #[arg(long, value_name = "ADDRESS")]
+    engine: Option<String>,
+    /// The Python that runs the tests of tasks in folders [default: found by searching]
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Run nothing: make the reports anew from the logs of an earlier run
+    #[arg(long)]
+    regrade: bool,
+    /// Print the run's report as one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
+    if args.run_id.is_empty() || args.run_id.contains('/') {
+        return Err(Failure::Asked(anyhow!(
+            "--run-id must be a name without `/`"
+        )));
+    }
+    let tasks = tasks(args, screen)?;
+    let predictions = predictions(args, &tasks)?;
+    let unknown: Vec<&str> = predictions
+        .keys()
+        .filter(|id| !tasks.contains_key(*id))
+        .map(String::as_str)
+        .collect();
+    if !unknown.is_empty() && args.instances.is_empty() {
+        return Err(Failure::Asked(anyhow!(
+            "no task is called {}; the predictions belong to other tasks",
+            unknown.join(", ")
+        )));
+    }
+    let runtime = tokio::runtime::Runtime::new().failed()?;
+    let (outcomes, faulted) = runtime.block_on(async {
+        tokio::select! {
+            done = all(args, &tasks, &predictions, screen) => done,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+        }
+    })?;
+    let submitted = predictions.keys().cloned();
+    let report = RunReport::of(&outcomes, submitted);
+    let model = predictions
+        .values()
+        .next()
+        .map_or("None".to_owned(), model_folder);
+    let file = args.out.join(format!("{model}.{}.json", args.run_id));
+    let text = serde_json::to_string_pretty(&report).failed()?;
+    write(&file, &(text + "\n")).failed()?;
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print_text(&lines(&report, &file))?;
+    }
+    match faulted.as_slice() {
+        [] => Ok(()),
+        ids => Err(Failure::Failed(anyhow!(
+            "{} could not be graded; {}/ID/run_instance.log says why",
+            ids.join(", "),
+            folder(args, &model).display()
+        ))),
+    }
+}
+
+/// By the name that predictions have for them.
+fn tasks(args: &GradeArgs, screen: Screen) -> Outcome<BTreeMap<String, Task>> {
+    let tasks = match args.format {
+        None => read_tasks(&args.tasks).asked()?,
+        Some(format) => {
+            let options = Options {
+                split: "test".to_owned(),
+                data_source: None,
+                image_namespace: None,
+                rejections: 50,
+            };
+            let adapted = adapt(format, &args.tasks, &options).asked()?;
+            if !adapted.rejected.is_empty() {
+                screen.say(adapted.rejected.to_string());
+                let bad = adapted.rejected.count();
+                return Err(Failure::Asked(anyhow!("{bad} rows of the tasks are bad")));
+            }
+            adapted.tasks
+        }
+    };
+    let mut named = BTreeMap::new();
+    for task in tasks {
+        let id = instance_id(&task);
+        if !args.instances.is_empty() && !args.instances.contains(&id) {
+            continue;
+        }
+        if named.insert(id.clone(), task).is_some() {
+            return Err(Failure::Asked(anyhow!("two tasks are called `{id}`")));
+        }
+    }
+    let missing = args.instances.iter().find(|id| !named.contains_key(*id));
+    match missing {
+        Some(id) => Err(Failure::Asked(anyhow!("no task is called `{id}`"))),
+        None => Ok(named),
+    }
+}
+
+fn predictions(
+    args: &GradeArgs,
+    tasks: &BTreeMap<String, Task>,
+) -> Outcome<BTreeMap<String, Prediction>> {
+    if args.predictions != "gold" {
+        return read_predictions(Path::new(&args.predictions)).asked();
+    }
+    let gold = |(id, task): (&String, &Task)| {
+        let prediction = Prediction {
+            instance_id: id.clone(),
+            model_name_or_path: "gold".to_owned(),
+            model_patch: Some(task.gold.patch.clone()),
+            ..Prediction::default()
+        };
+        (id.clone(), prediction)
+    };
+    Ok(tasks.iter().map(gold).collect())
+}
+
+/// What came of every instance, and those for which the machinery failed.
+async fn all(
+    args: &GradeArgs,
+    tasks: &BTreeMap<String, Task>,
+    predictions: &BTreeMap<String, Prediction>,
+    screen: Screen,
+) -> Outcome<(BTreeMap<String, InstanceOutcome>, Vec<String>)> {
+    let (mut outcomes, mut faulted) = (BTreeMap::new(), Vec::new());
+    let mut wanted = Vec::new();
+    for (id, task) in tasks {
+        match predictions.get(id) {
+            None => drop(outcomes.insert(id.clone(), InstanceOutcome::Incomplete)),
+            Some(prediction) if prediction.is_empty() => {
+                outcomes.insert(id.clone(), InstanceOutcome::EmptyPatch);
+            }
+            Some(prediction) => wanted.push((id, task, prediction)),
+        }
+    }
+    let places = Places::open(args, &wanted).await?;
+    let work = screen.work("grade", wanted.len() as u64);
+    let (work, places) = (&work, &places);
+    let graded = stream::iter(wanted)
+        .map(|(id, task, prediction)| async move {
+            let logs = Logs {
+                folder: folder(args, &model_folder(prediction)).join(id),
+            };
+            let outcome = one(args, task, prediction, &logs, places).await;
+            outcome.map(|outcome| (id.clone(), outcome))
+        })
+        .buffer_unordered(args.workers);
+    let mut graded = std::pin::pin!(graded);
+    let mut done = 0;
+    while let Some(one) = graded.next().await {
+        let (id, (outcome, fault)) = one.failed()?;
+        done += 1;
+        if fault {
+            faulted.push(id.clone());
+        }
+        work.at(done);
+        screen.say(format!("{id}: {}", said(&outcome)));
+        outcomes.insert(id, outcome);
+    }
+    faulted.sort_unstable();
+    Ok((outcomes, faulted))
+}
+
+fn said(outcome: &InstanceOutcome) -> &'static str {
+    match outcome {
+        InstanceOutcome::Completed { report, .. } if report.resolved => "resolved",
+        InstanceOutcome::Completed { report, .. } if report.infra_failure => {
+            "unresolved; the environment may have failed"
+        }
+        InstanceOutcome::Completed { .. } => "unresolved",
+        InstanceOutcome::Error { .. } => "error",
+        InstanceOutcome::EmptyPatch => "empty patch",
+        InstanceOutcome::Incomplete => "no prediction",
+    }
+}
+
+/// Grades one instance, or finds that it was graded before; and whether the machinery failed.
+async fn one(
+    args: &GradeArgs,
+    task: &Task,
+    prediction: &Prediction,
+    logs: &Logs,
+    places: &Places,
+) -> anyhow::Result<(InstanceOutcome, bool)> {
+    let mut faulted = false;
+    let id = &prediction.instance_id;
+    let patch = prediction.model_patch.as_deref().unwrap_or_default();
+    let report = if args.regrade {
+        logs.regraded(task).or_else(|| logs.report(id))
+    } else if let Some(report) = logs.report(id) {
+        Some(report)
+    } else {
+        let evaluated = match evaluate(task, patch, &places.testbed(task)?).await {
+            Ok(evaluated) => evaluated,
+            Err(fault) => {
+                faulted = true;
+                Evaluated {
+                    run_log: format!("{fault}\n"),
+                    ..Evaluated::default()
+                }
+            }
+        };
+        logs.write(patch, &evaluated)?;
+        evaluated.report
+    };
+    let logs_text = logs.text();
+    let outcome = match report {
+        Some(report) => {
+            // Last, so that an instance with a report is one that is done.
+            let named = BTreeMap::from([(id, &report)]);
+            let text = serde_json::to_string_pretty(&named)?;
+            write(&logs.folder.join("report.json"), &text)?;
+            InstanceOutcome::Completed {
+                report: Box::new(report),
+                logs: logs_text,
+            }
+        }
+        None => InstanceOutcome::Error { logs: logs_text },
+    };
+    Ok((outcome, faulted))
+}
+
+/// The files of one instance.
+struct Logs {
+    folder: PathBuf,
+}
+
+impl Logs {
+    fn read(&self, name: &str) -> Option<String> {
+        let bytes = fs::read(self.folder.join(name)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What the run before this one found.
+    fn report(&self, id: &str) -> Option<InstanceReport> {
+        let text = self.read("report.json")?;
+        let mut named: BTreeMap<String, InstanceReport> = serde_json::from_str(&text).ok()?;
+        named.remove(id)
+    }
+
+    /// A verdict on the output that is kept, for graders that read nothing else.
+    fn regraded(&self, task: &Task) -> Option<InstanceReport> {
+        let log = self.read("test_output.txt")?;
+        let expected = repair::adapters::instance_of(task)?.expected().ok()?;
+        Some(InstanceReport::of_log(&expected, &log))
+    }
+
+    fn text(&self) -> String {
+        let logs = ["test_output.txt", "run_instance.log"];
+        logs.into_iter()
+            .filter_map(|name| self.read(name))
+            .collect()
+    }
+
+    fn write(&self, patch: &str, evaluated: &Evaluated) -> anyhow::Result<()> {
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("cannot make the folder {}", self.folder.display()))?;
+        write(&self.folder.join("patch.diff"), patch)?;
+        if let Some(script) = &evaluated.eval_script {
+            write(&self.folder.join("eval.sh"), script)?;
+        }
+        write(&self.folder.join("test_output.txt"), &evaluated.test_output)?;
+        write(&self.folder.join("run_instance.log"), &evaluated.run_log)
+    }
+}
+
+/// Where the tasks' checkouts are tested.
+struct Places {
+    containers: Option<Sandboxes>,
+    jails: Option<Sandboxes>,
+    settings: SandboxSettings,
+}
+
+impl Places {
+    /// Opens what the tasks need and nothing else.
+    async fn open(args: &GradeArgs, wanted: &[(&String, &Task, &Prediction)]) -> Outcome<Self> {
+        let seconds = args.timeout.as_secs_f64();
+        let settings = SandboxSettings {
+            python: args.python.clone(),
+            wall_s: seconds,
+            cpu_s: seconds * 4.0,
+            memory_mb: args.memory,
+            slots: 1,
+            ..SandboxSettings::default()
+        };
+        let kinds: BTreeSet<bool> = match args.regrade {
+            true => BTreeSet::new(),
+            false => wanted.iter().map(|(_, task, _)| in_image(task)).collect(),
+        };
+        let containers = SandboxSettings {
+            backend: BackendName::Docker,
+            engine: args.engine.clone(),
+            ..settings.clone()
+        };
+        Ok(Self {
+            containers: match kinds.contains(&true) {
+                true => Some(containers.open().await?),
+                false => None,
+            },
+            jails: match kinds.contains(&false) {
+                true => Some(settings.open().await?),
+                false => None,
+            },
+            settings,
+        })
+    }
+
+    fn testbed(&self, task: &Task) -> anyhow::Result<Testbed> {
+        let (sandboxes, image) = match &task.place {
+            Place::Image { name, work_tree }
+            | Place::PatchedImage {
+                name, work_tree, ..
+            } => {
+                let image = Image {
+                    work_tree: Some(work_tree.clone()),
+                    ..Image::container(name)
+                };
+                (&self.containers, image)
+            }
+            Place::Folder(folder) | Place::Patched { folder, .. } => {
+                (&self.jails, Image::checkout(folder))
+            }
+        };
+        let sandboxes = sandboxes.as_ref().context("no sandbox for the task")?;
+        let framework = task.public.framework;
+        let python = sandboxes
+            .python(framework)
+            .map_err(|error| anyhow!("{error}"))?;
+        Ok(Testbed {
+            backend: sandboxes.backend.clone(),
+            image,
+            framework,
+            python,
+            limits: self.settings.limits(),
+            slots: 1,
+        })
+    }
+}
+
+fn in_image(task: &Task) -> bool {
+    matches!(task.place, Place::Image { .. } | Place::PatchedImage { .. })
+}
+
+fn model_folder(prediction: &Prediction) -> String {
+    prediction.model_name_or_path.replace('/', "__")
+}
+
+/// Where the logs of a model's instances are.
+fn folder(args: &GradeArgs, model: &str) -> PathBuf {
+    let logs = args.out.join("logs/run_evaluation");
+    logs.join(&args.run_id).join(model)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn lines(report: &RunReport, file: &Path) -> String {
+    let share = match report.total_instances {
+        0 => 0.0,
+        all => 100.0 * report.resolved_instances as f64 / all as f64,
+    };
+    let numbers = [
+        ("instances", report.total_instances),
+        ("submitted", report.submitted_instances),
+        ("completed", report.completed_instances),
+        ("resolved", report.resolved_instances),
+        ("unresolved", report.unresolved_instances),
+        ("empty patches", report.empty_patch_instances),
+        ("errors", report.error_instances),
+        (
+            "likely failed by their environment",
+            report.infra_failure_instances,
+        ),
+        (
+            "perhaps failed by their environment",
+            report.ambiguous_failure_instances,
+        ),
+    ];
+    let mut lines = vec![format!("resolved {share:.1} % of all instances")];
+    lines.extend(numbers.map(|(what, number)| format!("  {what:<36} {number:>7}")));
+    lines.push(format!("report: {}", file.display()));
+    lines.join("\n")
+}

@@ -1,0 +1,115 @@
+//! Predictions for rows of SWE-bench, graded in containers of a real engine.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "../../../crates/session/tests/engine/mod.rs"]
+mod engine;
+
+use std::{fs, sync::Arc, time::Duration};
+
+use engine::{IMAGE, TestEngine};
+use record::TaskId;
+use repair::{
+    Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework,
+    evaluation::evaluate,
+    grading::{Grader, LogParser, SweBenchGrader},
+    workplace::Testbed,
+};
+use sandbox::Limits;
+use session::{
+    Image,
+    docker::{DockerBackend, DockerConfig},
+    lease::{Leases, TIME_TO_LIVE},
+};
+
+/// What runs the "tests" of a work tree that has one file.
+const SCRIPT: &str = "\
+#!/bin/bash
+: '>>>>> Start Test Output'
+cat answer.txt
+grep -q 42 answer.txt && echo 'PASSED t.py::answer' || echo 'FAILED t.py::answer - no'
+test -s answer.txt && echo 'PASSED t.py::kept'
+grep -q 42 answer.txt
+: '>>>>> End Test Output'
+";
+
+fn task() -> Task {
+    let ids = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
+    Task {
+        id: TaskId("swe-bench/test/a__b-1".to_owned()),
+        public: Public {
+            repo: "a/b".to_owned(),
+            base_commit: Some("HEAD".to_owned()),
+            issue: Issue {
+                id: Some("a__b-1".to_owned()),
+                ..Issue::default()
+            },
+            framework: TestFramework::Pytest,
+            max_steps: None,
+        },
+        place: Place::Image {
+            name: IMAGE.to_owned(),
+            work_tree: "/testbed".to_owned(),
+        },
+        checks: Checks {
+            fail_to_pass: ids(&["t.py::answer"]),
+            pass_to_pass: ids(&["t.py::kept"]),
+        },
+        facts: Facts::default(),
+        gold: Gold {
+            grader: Some(Grader::SweBench(Box::new(SweBenchGrader {
+                eval_script: Some(SCRIPT.to_owned()),
+                log_parser: Some(LogParser::Pytest),
+                ..SweBenchGrader::default()
+            }))),
+            ..Gold::default()
+        },
+    }
+}
+
+#[tokio::test]
+async fn patches_are_graded_in_containers_that_are_gone_afterwards() {
+    let Some(engine) = TestEngine::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("answer.txt"), "41\n").unwrap();
+    let leases = Leases::open(engine.folder().join("leases"), TIME_TO_LIVE).unwrap();
+    let backend = DockerBackend::connect(DockerConfig::new(engine.address(), leases));
+    let testbed = Testbed {
+        backend: Arc::new(backend.await.unwrap()),
+        image: Image {
+            checkout: Some(folder.path().to_owned()),
+            ..Image::container(IMAGE)
+        },
+        framework: TestFramework::Pytest,
+        python: "python".to_owned(),
+        limits: Limits {
+            wall: Duration::from_secs(60),
+            cpu: Duration::from_secs(60),
+            address_space: false,
+            ..Limits::SMALL
+        },
+        slots: 1,
+    };
+    let patch = |to: &str| format!("--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+{to}\n");
+    let right = evaluate(&task(), &patch("42"), &testbed).await.unwrap();
+    let report = right.report.clone().unwrap_or_else(|| panic!("{right:?}"));
+    assert!(report.resolved, "{right:?}");
+    let wrong = evaluate(&task(), &patch("43"), &testbed).await.unwrap();
+    let report = wrong.report.clone().unwrap();
+    assert!(
+        report.patch_successfully_applied && !report.resolved,
+        "{wrong:?}"
+    );
+    assert_eq!(
+        report.tests_status.unwrap().pass_to_pass.success,
+        ["t.py::kept"]
+    );
+    let misfit = evaluate(&task(), &patch("42").replace("41", "40"), &testbed)
+        .await
+        .unwrap();
+    assert_eq!(misfit.report, None);
+    assert!(misfit.run_log.contains("Patch Apply Failed"), "{misfit:?}");
+    assert!(engine.containers().is_empty());
+}

@@ -2,6 +2,7 @@
 
 mod check;
 mod export_batch;
+mod mutate;
 mod recall;
 mod repair;
 
@@ -36,6 +37,8 @@ enum DataCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make repair tasks of a Python repository with tests: each has one planted bug that its tests notice
+    Mutate(mutate::MutateArgs),
     /// Write the rows of a step of a run for others, as docs/verl.md says
     ExportBatch(export_batch::ExportBatchArgs),
     /// Write tasks of the repair study as the Parquet file that verl trains from
@@ -64,6 +67,7 @@ pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
         } => repair::prepare(args, screen),
         DataCommand::Register(args) => repair::register(args),
         DataCommand::Check { files, json } => check::run(files, *json, screen),
+        DataCommand::Mutate(args) => mutate::run(args, screen),
         DataCommand::ExportBatch(args) => export_batch::run(args, screen),
     }
 }

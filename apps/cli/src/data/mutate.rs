@@ -1,0 +1,322 @@
+//! `etude data mutate`: repair tasks out of a Python repository with tests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use record::Seed;
+use repair::{
+    SourceStore, TestFramework,
+    mutate::{
+        MutateError, Mutated, Options, Progress, Style, Tally, framework_of, mutate, notes_beside,
+    },
+    workplace::Testbed,
+    write_tasks,
+};
+use serde::Serialize;
+use session::Image;
+
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    machine,
+    report::{print_json, print_text},
+    sandboxes::SandboxSettings,
+    screen::Screen,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct MutateArgs {
+    /// The repository: a folder with a package and its tests
+    path: PathBuf,
+    /// The file of tasks to write, JSON Lines; the sources are kept beside it, in FILE.sources
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Tasks to make
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: u32,
+    /// Draws the bugs that are tried, and the words of the issues
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Who runs the tests [default: as the tests and their configuration say]
+    #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
+    framework: FrameworkArg,
+    /// The interpreter of the tests, with what they need installed, such as that of a virtual environment
+    /// [default: the system's]
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
+    /// How much the issues say
+    #[arg(long, value_enum, default_value = "normal")]
+    style: StyleArg,
+    /// What the repository is called; a part of every task's id [default: its folder's name]
+    #[arg(long, value_name = "NAME", value_parser = name_of_a_repository)]
+    name: Option<String>,
+    /// Runs of tests at the same time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FrameworkArg {
+    Auto,
+    Pytest,
+    Unittest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StyleArg {
+    Terse,
+    Normal,
+    Detailed,
+}
+
+impl From<StyleArg> for Style {
+    fn from(style: StyleArg) -> Self {
+        match style {
+            StyleArg::Terse => Self::Terse,
+            StyleArg::Normal => Self::Normal,
+            StyleArg::Detailed => Self::Detailed,
+        }
+    }
+}
+
+/// What was made.
+#[derive(Serialize)]
+struct Made<'a> {
+    file: &'a Path,
+    sources: &'a Path,
+    name: &'a str,
+    framework: TestFramework,
+    tasks: usize,
+    /// Tests that pass every time without bugs.
+    tests: usize,
+    tests_left_out: usize,
+    functions: usize,
+    files: usize,
+    by_family: BTreeMap<String, usize>,
+    tally: &'a Tally,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .failed()?;
+    runtime.block_on(async {
+        tokio::select! {
+            done = make(args, screen) => done,
+            _ = tokio::signal::ctrl_c() => {
+                screen.say("What was measured is kept; the same command goes on from there.");
+                Err(Failure::Stopped)
+            }
+        }
+    })
+}
+
+async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
+    let begun = Instant::now();
+    if !args.path.is_dir() {
+        return Err(Failure::Asked(anyhow!(
+            "{} is no folder; give that of a repository, an archive unpacked",
+            args.path.display()
+        )));
+    }
+    let name = name(args)?;
+    if let Some(folder) = args
+        .out
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))
+            .asked()?;
+    }
+    let sources = SourceStore::beside(&args.out)
+        .keep(&args.path, &name)
+        .asked()?;
+    let framework = match args.framework {
+        FrameworkArg::Pytest => TestFramework::Pytest,
+        FrameworkArg::Unittest => TestFramework::Unittest,
+        FrameworkArg::Auto => framework_of(&sources.files, |path| {
+            fs::read_to_string(sources.folder.join(path.as_str())).ok()
+        }),
+    };
+    let settings = SandboxSettings {
+        python: args.python.clone(),
+        ..SandboxSettings::default()
+    };
+    let sandboxes = settings.open().await?;
+    let testbed = Testbed {
+        python: sandboxes.python(framework)?,
+        backend: sandboxes.backend,
+        image: Image::checkout(std::path::absolute(&sources.folder).asked()?),
+        framework,
+        limits: settings.limits(),
+        slots: args.workers.map_or_else(machine::cores, usize::from),
+    };
+    let options = Options {
+        count: args.count as usize,
+        seed: Seed(args.seed),
+        style: args.style.into(),
+        name: name.clone(),
+        notes: notes_beside(&args.out),
+    };
+    let work = screen.work("tasks", u64::from(args.count));
+    let made = mutate(&testbed, &sources, &options, |progress| match progress {
+        Progress::Surveyed {
+            tests,
+            left_out,
+            seconds,
+            candidates,
+        } => {
+            let aside = match left_out {
+                0 => String::new(),
+                more => format!(" ({more} do not pass every time and are left out)"),
+            };
+            screen.say(format!(
+                "{name}: {tests} tests pass in {seconds:.1} s{aside}; {candidates} places for a bug"
+            ));
+        }
+        Progress::Tried { tally } => {
+            let message = format!("{} tasks of {} bugs", tally.kept, tally.tried);
+            work.note(tally.kept as u64, &message, tally.tried % 40 == 0);
+        }
+    })
+    .await;
+    let made = made.map_err(failure)?;
+    if made.tasks.is_empty() {
+        let Tally {
+            tried, unnoticed, ..
+        } = made.tally;
+        return Err(Failure::Failed(anyhow!(
+            "no task was made: of {tried} bugs {unnoticed} were noticed by no test; nothing was written"
+        )));
+    }
+    write_tasks(&args.out, &made.tasks).failed()?;
+    say(
+        args,
+        &name,
+        framework,
+        &sources.folder,
+        &made,
+        begun,
+        screen,
+    )
+}
+
+fn name(args: &MutateArgs) -> Outcome<String> {
+    if let Some(name) = &args.name {
+        return Ok(name.clone());
+    }
+    let folder = args.path.canonicalize().asked()?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name_of_a_repository(&name).map_err(|error| {
+        Failure::Asked(anyhow!(
+            "the folder's name is no name of a repository ({error}); give one with --name"
+        ))
+    })
+}
+
+/// Ids are `name__family-digits`, and sources lie in a folder of the name.
+fn name_of_a_repository(text: &str) -> Result<String, String> {
+    let fits = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
+        Err("expected letters, digits, `-`, `_` and `.`".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// What is wrong with the repository or with what was asked, and what failed on the way.
+fn failure(error: MutateError) -> Failure {
+    match &error {
+        MutateError::Fault(fault) if fault.kind == record::FaultKind::Infra => {
+            Failure::Failed(error.into())
+        }
+        _ => Failure::Asked(error.into()),
+    }
+}
+
+fn say(
+    args: &MutateArgs,
+    name: &str,
+    framework: TestFramework,
+    sources: &Path,
+    made: &Mutated,
+    begun: Instant,
+    screen: Screen,
+) -> Outcome<()> {
+    let mut by_family = BTreeMap::new();
+    let mut functions = BTreeSet::new();
+    let mut files = BTreeSet::new();
+    for task in &made.tasks {
+        *by_family
+            .entry(task.facts.family.clone().unwrap_or_default())
+            .or_default() += 1;
+        let fact = |key: &str| task.facts.metadata.get(key).map(ToString::to_string);
+        functions.insert((fact("file"), fact("function")));
+        files.insert(fact("file"));
+    }
+    let report = Made {
+        file: &args.out,
+        sources,
+        name,
+        framework,
+        tasks: made.tasks.len(),
+        tests: made.tests,
+        tests_left_out: made.left_out,
+        functions: functions.len(),
+        files: files.len(),
+        by_family,
+        tally: &made.tally,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    if report.tasks < args.count as usize {
+        screen.say(format!(
+            "note: every place was tried; {} of {} tasks could be made",
+            report.tasks, args.count
+        ));
+    }
+    if args.json {
+        return print_json(&report);
+    }
+    print_text(&text(&report))
+}
+
+fn text(made: &Made<'_>) -> String {
+    let Tally {
+        tried,
+        unnoticed,
+        timed_out,
+        crashed,
+        too_much,
+        unsteady,
+        ..
+    } = made.tally;
+    let mut lines = vec![
+        format!(
+            "{}: {} tasks in {} functions of {} files, {:.0} s",
+            made.file.display(),
+            made.tasks,
+            made.functions,
+            made.files,
+            made.seconds
+        ),
+        format!(
+            "  of {tried} bugs {unnoticed} were not noticed, {timed_out} did not end, {crashed} ended the interpreter, \
+             {too_much} broke more than half of the tests, {unsteady} were unsteady"
+        ),
+    ];
+    for (family, tasks) in &made.by_family {
+        lines.push(format!("  {family:<20} {tasks:>4}"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,478 @@
+//! Issues as users write them, from how tests fail. None says where the bug is or what repairs it, beyond what a
+//! traceback says.
+
+use std::collections::BTreeSet;
+
+use code::{
+    RelativePath,
+    sites::{
+        Sites, Source,
+        ast::{AnyNodeRef, Expr},
+    },
+};
+use rand::seq::IndexedRandom;
+use record::Seed;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Issue,
+    workplace::{Failure, Frame},
+};
+
+/// How much an issue says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// A title and the error.
+    Terse,
+    /// What was done, what came of it.
+    #[default]
+    Normal,
+    /// The same with the test, the traceback and how many tests fail.
+    Detailed,
+}
+
+impl Style {
+    pub const ALL: [Self; 3] = [Self::Terse, Self::Normal, Self::Detailed];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Terse => "terse",
+            Self::Normal => "normal",
+            Self::Detailed => "detailed",
+        }
+    }
+}
+
+/// What an issue is written from.
+pub(super) struct Report<'a> {
+    /// What somebody would call the repository.
+    pub name: &'a str,
+    /// A test that fails, and how.
+    pub test: &'a str,
+    pub failure: &'a Failure,
+    /// Tests that fail, and those that pass.
+    pub counts: (usize, usize),
+    /// Names of the repository's functions and classes.
+    pub names: &'a BTreeSet<String>,
+    /// Lines that repair the bug.
+    pub secret: &'a [String],
+}
+
+impl Report<'_> {
+    /// `read` gives the text of a file of the checkout.
+    pub(super) fn issue(
+        &self,
+        style: Style,
+        seed: Seed,
+        read: impl Fn(&RelativePath) -> Option<String>,
+    ) -> Issue {
+        let scene = self.scene(&read);
+        let error = self.error();
+        let title = self.title(&scene, seed);
+        let mut body = Vec::new();
+        let doing = scene
+            .statement
+            .as_deref()
+            .filter(|text| self.is_allowed(text));
+        if style == Style::Terse {
+            body.push(format!("`{}`", first_line(&error)));
+        } else {
+            body.push(self.opening(doing, seed));
+            body.push(fenced("", &error));
+        }
+        if style == Style::Detailed {
+            if let Some(test) = scene.test.as_deref().filter(|text| self.is_allowed(text)) {
+                body.push("The test that shows it:".to_owned());
+                body.push(fenced("python", test));
+            }
+            if !self.failure.frames.is_empty() {
+                body.push("Traceback, innermost call last:".to_owned());
+                body.push(fenced("", &traceback(&self.failure.frames)));
+            }
+            let (fail, pass) = self.counts;
+            body.push(format!(
+                "In the whole suite {fail} {} and {pass} pass, among the failing ones `{}`.",
+                if fail == 1 {
+                    "test fails"
+                } else {
+                    "tests fail"
+                },
+                self.test
+            ));
+        }
+        let says_where = style != Style::Terse;
+        Issue {
+            id: None,
+            title,
+            body: body.join("\n\n"),
+            failure_frame: scene.frame.filter(|_| says_where),
+            top_assert: doing.filter(|_| says_where).map(str::to_owned),
+            error_kind: Some(self.failure.kind.clone()),
+        }
+    }
+
+    fn is_assertion(&self) -> bool {
+        self.failure.kind.contains("Assertion") || self.failure.kind == "Failed"
+    }
+
+    fn error(&self) -> String {
+        let Failure { kind, message, .. } = self.failure;
+        let message = cut(message, ERROR_LINES);
+        match message.is_empty() {
+            true => kind.clone(),
+            false if self.is_allowed(&message) => format!("{kind}: {message}"),
+            false => kind.clone(),
+        }
+    }
+
+    fn title(&self, scene: &Scene, seed: Seed) -> String {
+        let mut rng = seed.stream("issue/title", 0).rng();
+        let about = match &scene.subject {
+            Some(subject) => format!("`{subject}`"),
+            None => format!("{}: {}", self.name, words(self.test)),
+        };
+        let templates: &[&str] = match (&scene.subject, self.is_assertion()) {
+            (Some(_), true) => &[
+                "{} gives a wrong result",
+                "{} does not do what it should",
+                "Wrong result of {}",
+            ],
+            (Some(_), false) => &[
+                "{} raises {kind}",
+                "{kind} from {}",
+                "{}: unexpected {kind}",
+            ],
+            (None, true) => &["{}: wrong result", "{} does not work"],
+            (None, false) => &["{}: {kind}", "{} ends with {kind}"],
+        };
+        let template = templates.choose(&mut rng).copied().unwrap_or("{}");
+        template
+            .replace("{}", &about)
+            .replace("{kind}", &self.failure.kind)
+    }
+
+    fn opening(&self, doing: Option<&str>, seed: Seed) -> String {
+        let mut rng = seed.stream("issue/opening", 0).rng();
+        let (with, without): (&[&str], &[&str]) = if self.is_assertion() {
+            (
+                &[
+                    "With {name}, this should hold and does not:",
+                    "I expected this to go through:",
+                    "This check fails:",
+                ],
+                &[
+                    "{name} behaves wrongly here: {words}.",
+                    "Something is off in {name}: {words}.",
+                ],
+            )
+        } else {
+            (
+                &[
+                    "With {name}, this raises an exception:",
+                    "This ends with an exception although it should not:",
+                    "I ran into an exception with this:",
+                ],
+                &[
+                    "{name} raises an exception here: {words}.",
+                    "An exception in {name}: {words}.",
+                ],
+            )
+        };
+        let choices = if doing.is_some() { with } else { without };
+        let chosen = choices.choose(&mut rng).copied().unwrap_or_default();
+        let text = chosen
+            .replace("{name}", self.name)
+            .replace("{words}", &words(self.test));
+        match doing {
+            Some(doing) => format!("{text}\n\n{}\n\nWhat comes of it:", fenced("python", doing)),
+            None => text,
+        }
+    }
+
+    /// Whether a text can be shown without telling the repair.
+    fn is_allowed(&self, text: &str) -> bool {
+        let told = |line: &String| line.len() >= TELLING && text.contains(line.as_str());
+        !self.secret.iter().any(told)
+    }
+
+    fn scene(&self, read: &impl Fn(&RelativePath) -> Option<String>) -> Scene {
+        let frames = &self.failure.frames;
+        let inner = frames
+            .iter()
+            .rev()
+            .find(|frame| !code::graph::is_test_path(&frame.path));
+        let in_test = frames
+            .iter()
+            .rev()
+            .find(|frame| code::graph::is_test_path(&frame.path));
+        let mut scene = Scene {
+            frame: inner
+                .or(in_test)
+                .map(|frame| format!("{}:{}", frame.path, frame.line)),
+            ..Scene::default()
+        };
+        if let Some(frame) = in_test {
+            scene.look(frame, self.names, read);
+        }
+        if scene.subject.is_none() {
+            let entered = frames
+                .iter()
+                .find(|frame| !code::graph::is_test_path(&frame.path));
+            let name = entered.map(|frame| frame.function.rsplit('.').next().unwrap_or_default());
+            let name = name.filter(|name| !name.starts_with(['_', '<']) && !name.is_empty());
+            scene.subject = name.map(str::to_owned);
+        }
+        scene
+    }
+}
+
+/// Where a test fails.
+#[derive(Default)]
+struct Scene {
+    /// What is called there.
+    subject: Option<String>,
+    statement: Option<String>,
+    /// The whole test.
+    test: Option<String>,
+    /// `path:line`, as deep as the failure is in the repository.
+    frame: Option<String>,
+}
+
+impl Scene {
+    fn look(
+        &mut self,
+        frame: &Frame,
+        names: &BTreeSet<String>,
+        read: &impl Fn(&RelativePath) -> Option<String>,
+    ) {
+        let text = RelativePath::new(frame.path.as_str())
+            .ok()
+            .and_then(|path| read(&path));
+        let Some(Ok(source)) = text.map(Source::parse) else {
+            return;
+        };
+        let sites = Sites::of(&source);
+        let on_line = |node: AnyNodeRef<'_>| {
+            let (first, last) = source.lines(node);
+            (first..=last).contains(&frame.line)
+        };
+        // The innermost is the last of those around a line.
+        let statement = sites
+            .iter()
+            .filter(|(_, site)| site.node.is_statement() && on_line(site.node))
+            .last();
+        let Some((index, site)) = statement else {
+            return;
+        };
+        let (first, last) = source.lines(site.node);
+        let is_block = matches!(
+            site.node,
+            AnyNodeRef::StmtFor(_)
+                | AnyNodeRef::StmtWith(_)
+                | AnyNodeRef::StmtIf(_)
+                | AnyNodeRef::StmtWhile(_)
+                | AnyNodeRef::StmtTry(_)
+                | AnyNodeRef::StmtFunctionDef(_)
+                | AnyNodeRef::StmtClassDef(_)
+        );
+        if !is_block && last - first < STATEMENT_LINES {
+            self.statement = Some(dedented(&source, first, last));
+        }
+        if let Some(function) = sites.function(index).and_then(|scope| scope.function()) {
+            let (first, last) = source.lines(function);
+            let last = last.min(first + TEST_LINES);
+            self.test = Some(dedented(&source, first, last));
+        }
+        let range = match is_block {
+            true => source.lines(site.node).0..=frame.line,
+            false => first..=last,
+        };
+        self.subject = sites.iter().find_map(|(_, site)| {
+            let AnyNodeRef::ExprCall(call) = site.node else {
+                return None;
+            };
+            let name = match &*call.func {
+                Expr::Name(name) => name.id.as_str(),
+                Expr::Attribute(attribute) => attribute.attr.as_str(),
+                _ => return None,
+            };
+            let here = range.contains(&source.lines(site.node).0);
+            let is_own =
+                names.contains(name) && !name.starts_with('_') && !name.starts_with("assert");
+            (here && is_own).then(|| name.to_owned())
+        });
+    }
+}
+
+/// Lines of an error that are shown.
+const ERROR_LINES: usize = 12;
+/// Longer statements are not quoted.
+const STATEMENT_LINES: u32 = 8;
+/// Lines of a test that are shown.
+const TEST_LINES: u32 = 30;
+/// Shorter lines, such as `else:`, stand everywhere.
+const TELLING: usize = 8;
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn fenced(language: &str, text: &str) -> String {
+    format!("```{language}\n{}\n```", text.trim_end())
+}
+
+/// At most so many lines, each cut to what fits a screen.
+fn cut(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.trim().lines().collect();
+    let mut shown: Vec<String> = all
+        .iter()
+        .take(lines)
+        .map(|line| line.chars().take(200).collect())
+        .collect();
+    if all.len() > lines {
+        shown.push("…".to_owned());
+    }
+    shown.join("\n")
+}
+
+fn traceback(frames: &[Frame]) -> String {
+    let lines = frames.iter().map(|frame| {
+        let Frame {
+            path,
+            line,
+            function,
+        } = frame;
+        format!("File \"{path}\", line {line}, in {function}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The words of a test's name.
+fn words(test: &str) -> String {
+    let name = test.rsplit("::").next().unwrap_or(test);
+    let name = name.split('[').next().unwrap_or(name);
+    let name = name.rsplit('.').next().unwrap_or(name);
+    let name = name.strip_prefix("test").unwrap_or(name);
+    let mut words = String::new();
+    for character in name.chars() {
+        if character == '_' {
+            words.push(' ');
+        } else if character.is_uppercase() {
+            words.push(' ');
+            words.extend(character.to_lowercase());
+        } else {
+            words.push(character);
+        }
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Lines of a source without the blanks that all begin with.
+fn dedented(source: &Source, first: u32, last: u32) -> String {
+    let text = &source.text()[source.line_span(first, last)];
+    let blanks = |line: &str| line.len() - line.trim_start().len();
+    let filled = text.lines().filter(|line| !line.trim().is_empty());
+    let common = filled.map(blanks).min().unwrap_or_default();
+    let lines = text
+        .lines()
+        .map(|line| line.get(common..).unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def test_wide_pads(self):\n        table = Table(3)\n        self.assertEqual(table.pad('a'), 'a  ')\n";
+
+    fn failure(kind: &str, frames: &[(&str, u32, &str)]) -> Failure {
+        let frames = frames.iter().map(|(path, line, function)| Frame {
+            path: (*path).to_owned(),
+            line: *line,
+            function: (*function).to_owned(),
+        });
+        Failure {
+            kind: kind.to_owned(),
+            message: "'a ' != 'a  '\n- a \n+ a  ".to_owned(),
+            frames: frames.collect(),
+        }
+    }
+
+    fn issue(failure: &Failure, secret: &[String], style: Style, seed: u64) -> Issue {
+        let names = ["Table", "pad"].map(str::to_owned).into();
+        let report = Report {
+            name: "tables",
+            test: "tests.test_width.TestWidth.test_wide_pads",
+            failure,
+            counts: (1, 9),
+            names: &names,
+            secret,
+        };
+        report.issue(style, Seed(seed), |path| {
+            (path.as_str() == "tests/test_width.py").then(|| TEST.to_owned())
+        })
+    }
+
+    #[test]
+    fn three_styles_of_one_failure() {
+        let failure = failure(
+            "AssertionError",
+            &[("tests/test_width.py", 7, "test_wide_pads")],
+        );
+        let terse = issue(&failure, &[], Style::Terse, 0);
+        assert!(terse.title.contains("`pad`"), "{}", terse.title);
+        assert_eq!(terse.body, "`AssertionError: 'a ' != 'a  '`");
+        assert_eq!((terse.failure_frame, terse.top_assert), (None, None));
+        let normal = issue(&failure, &[], Style::Normal, 0);
+        let quoted = "self.assertEqual(table.pad('a'), 'a  ')";
+        assert!(normal.body.contains(quoted), "{}", normal.body);
+        assert_eq!(normal.top_assert.as_deref(), Some(quoted));
+        assert_eq!(
+            normal.failure_frame.as_deref(),
+            Some("tests/test_width.py:7")
+        );
+        let detailed = issue(&failure, &[], Style::Detailed, 0);
+        for part in [
+            "def test_wide_pads(self):\n    table = Table(3)",
+            "File \"tests/test_width.py\", line 7, in test_wide_pads",
+            "1 test fails and 9 pass",
+        ] {
+            assert!(detailed.body.contains(part), "{}", detailed.body);
+        }
+    }
+
+    #[test]
+    fn an_exception_names_what_was_called_and_where_it_came_from() {
+        let frames = [
+            ("tests/test_width.py", 6, "test_wide_pads"),
+            ("tables/core.py", 30, "Table.__init__"),
+        ];
+        let found = issue(&failure("TypeError", &frames), &[], Style::Normal, 3);
+        assert!(found.title.contains("`Table`") && found.title.contains("TypeError"));
+        assert_eq!(found.failure_frame.as_deref(), Some("tables/core.py:30"));
+        assert_eq!(found.error_kind.as_deref(), Some("TypeError"));
+    }
+
+    #[test]
+    fn no_style_quotes_a_line_of_the_repair() {
+        let failure = failure(
+            "AssertionError",
+            &[("tests/test_width.py", 7, "test_wide_pads")],
+        );
+        let secret = [
+            "table.pad('a')".to_owned(),
+            "+ a  ".to_owned(),
+            "'a ' != 'a".to_owned(),
+        ];
+        for style in Style::ALL {
+            for seed in 0..5 {
+                let told = issue(&failure, &secret, style, seed);
+                let text = serde_json::to_string(&told).unwrap();
+                assert!(!text.contains("table.pad('a')"), "{text}");
+                assert!(!text.contains("'a ' != 'a"), "{text}");
+            }
+        }
+    }
+}

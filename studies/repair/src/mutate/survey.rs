@@ -1,0 +1,148 @@
+//! What a repository's tests do before any bug is planted: which pass every time, and which lines each runs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use code::RelativePath;
+use judge::pytest::TestStatus;
+use record::Fault;
+
+use super::MutateError;
+use crate::workplace::{Ended, TestRequest, TestRun, Testbed, Workplace};
+
+/// Tests that pass every time.
+#[derive(Clone, Debug)]
+pub(super) struct Survey {
+    /// In order.
+    pub tests: Vec<String>,
+    /// By path: of each line that runs, the tests that run it, by their place in `tests`.
+    pub lines: BTreeMap<String, BTreeMap<u32, Vec<u32>>>,
+    /// Of the slowest run without traces.
+    pub seconds: f64,
+    /// Tests that fail, are skipped or do not come out the same every time.
+    pub left_out: usize,
+}
+
+/// Runs without traces, each in an interpreter of its own.
+const RUNS: usize = 2;
+/// Of one run of all tests.
+const WALL: Duration = Duration::from_secs(600);
+
+impl Survey {
+    /// Runs all tests, once with traces.
+    pub(super) async fn of(
+        testbed: &Testbed,
+        workplace: &mut Workplace,
+        name: &str,
+    ) -> Result<Self, MutateError> {
+        let request = TestRequest {
+            writes: BTreeMap::new(),
+            ids: Vec::new(),
+            stop_at_failure: false,
+            trace: true,
+            wall: WALL,
+        };
+        let traced = run(workplace, &request).await?;
+        let mut runs = Vec::new();
+        for _ in 0..RUNS {
+            let request = TestRequest {
+                trace: false,
+                ..request.clone()
+            };
+            runs.push(run(workplace, &request).await?);
+        }
+        let seconds = runs.iter().map(|run| run.seconds).fold(0.0, f64::max);
+        runs.push(traced);
+        for run in &runs {
+            if run.ended != Ended::Finished {
+                return Err(MutateError::Unfinished {
+                    name: name.to_owned(),
+                    how: match run.ended {
+                        Ended::TimedOut => "did not end in ten minutes",
+                        _ => "ended the interpreter",
+                    },
+                    output: last_lines(&run.output),
+                });
+            }
+        }
+        let seen: BTreeSet<&String> = runs.iter().flat_map(|run| run.statuses.keys()).collect();
+        if seen.is_empty() {
+            return Err(MutateError::NoTests {
+                name: name.to_owned(),
+                framework: testbed.framework,
+                output: last_lines(&runs[0].output),
+            });
+        }
+        let passes = |id: &&&String| {
+            runs.iter()
+                .all(|run| run.statuses.get(**id) == Some(&TestStatus::Passed))
+        };
+        let tests: Vec<String> = seen.iter().filter(passes).map(|id| (*id).clone()).collect();
+        if tests.is_empty() {
+            let first = runs.iter().flat_map(|run| &run.failures).next();
+            let first =
+                first.map(|(id, failure)| format!("{id}: {}: {}", failure.kind, failure.message));
+            return Err(MutateError::NonePass {
+                name: name.to_owned(),
+                tests: seen.len(),
+                first: first.unwrap_or_else(|| last_lines(&runs[0].output)),
+            });
+        }
+        let left_out = seen.len() - tests.len();
+        let traced = runs.pop();
+        let mut lines: BTreeMap<String, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
+        for (number, id) in (0..).zip(&tests) {
+            let covered = traced.as_ref().and_then(|run| run.lines.get(id));
+            for (path, found) in covered.into_iter().flatten() {
+                let of_file = lines.entry(path.clone()).or_default();
+                for line in found {
+                    of_file.entry(*line).or_default().push(number);
+                }
+            }
+        }
+        Ok(Self {
+            left_out,
+            tests,
+            lines,
+            seconds,
+        })
+    }
+
+    /// The tests that run one of these lines of a file.
+    pub(super) fn covering(&self, path: &RelativePath, lines: (u32, u32)) -> Vec<u32> {
+        let Some(of_file) = self.lines.get(path.as_str()) else {
+            return Vec::new();
+        };
+        let found = of_file
+            .range(lines.0..=lines.1)
+            .flat_map(|(_, tests)| tests);
+        found
+            .copied()
+            .collect::<BTreeSet<u32>>()
+            .into_iter()
+            .collect()
+    }
+
+    /// A run with a bug is ended after this long.
+    pub(super) fn wall(&self) -> Duration {
+        Duration::from_secs_f64((4.0 * self.seconds).max(5.0) + 2.0)
+    }
+}
+
+pub(super) async fn run(
+    workplace: &mut Workplace,
+    request: &TestRequest,
+) -> Result<TestRun, MutateError> {
+    let mut runs = workplace.run_tests(std::slice::from_ref(request)).await?;
+    let run = runs.pop();
+    run.ok_or_else(|| Fault::infra("a run of tests said nothing").into())
+}
+
+/// The end of what was printed.
+fn last_lines(output: &str) -> String {
+    const LINES: usize = 12;
+    let lines: Vec<&str> = output.trim().lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

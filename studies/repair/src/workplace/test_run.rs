@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use code::RelativePath;
 use judge::pytest::TestStatus;
+use serde::{Deserialize, Serialize};
 
 /// Some tests, on the work tree as it is or with some files changed for this run alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +50,7 @@ pub enum Ended {
 }
 
 /// Why a test did not pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The exception's type.
     pub kind: String,
@@ -59,7 +60,7 @@ pub struct Failure {
 }
 
 /// A line that an exception passed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// Below the work tree.
     pub path: String,

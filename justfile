@@ -28,3 +28,13 @@ bench:
 # GRPO end to end beside TRL; PYTHON has benches/peers/requirements.txt.
 peers PYTHON *ARGS:
     taskset -c 0-1 cargo bench -p train --bench grpo -- --python {{PYTHON}} {{ARGS}}
+
+# Repair tasks out of real packages of PyPI, into FOLDER/mutants.jsonl (docs/repair-data.md).
+mutants FOLDER *PYTHON:
+    cargo build --release
+    ETUDE={{justfile_directory()}}/target/release/etude benches/mutants/make.sh {{FOLDER}} {{PYTHON}}
+
+# The tasks of the packages that come along, made again; PYTHON has their tests' standard library.
+builtin-mutants *ARGS:
+    cargo build --release
+    ETUDE={{justfile_directory()}}/target/release/etude benches/mutants/builtin.sh {{ARGS}}

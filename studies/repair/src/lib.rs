@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod adapters;
+mod builtin;
 mod checkout;
 pub mod contracts;
 pub mod environment;
@@ -25,6 +26,7 @@ mod tasks_file;
 pub mod wire;
 pub mod workplace;
 
+pub use builtin::{PACKAGES, Package};
 pub use checkout::{Checkout, CheckoutError, is_left_out};
 pub use source_store::{KeptSources, MAX_MIB, SourceStore, StoreError};
 pub use study::{Repair, RepairConfig, Testbeds};

@@ -79,7 +79,7 @@ impl Report<'_> {
         if style == Style::Terse {
             body.push(format!("`{}`", first_line(&error)));
         } else {
-            body.push(self.opening(doing, seed));
+            body.push(self.opening(doing, scene.must_raise, seed));
             body.push(fenced("", &error));
         }
         if style == Style::Detailed {
@@ -153,9 +153,9 @@ impl Report<'_> {
             .replace("{kind}", &self.failure.kind)
     }
 
-    fn opening(&self, doing: Option<&str>, seed: Seed) -> String {
+    fn opening(&self, doing: Option<&str>, must_raise: bool, seed: Seed) -> String {
         let mut rng = seed.stream("issue/opening", 0).rng();
-        let (with, without): (&[&str], &[&str]) = if self.is_assertion() {
+        let (with, without): (&[&str], &[&str]) = if self.is_assertion() || must_raise {
             (
                 &[
                     "With {name}, this should hold and does not:",
@@ -234,6 +234,8 @@ struct Scene {
     /// What is called there.
     subject: Option<String>,
     statement: Option<String>,
+    /// Whether the statement says that an exception is to come.
+    must_raise: bool,
     /// The whole test.
     test: Option<String>,
     /// `path:line`, as deep as the failure is in the repository.
@@ -266,44 +268,78 @@ impl Scene {
         let Some((index, site)) = statement else {
             return;
         };
-        let (first, last) = source.lines(site.node);
-        let is_block = matches!(
-            site.node,
-            AnyNodeRef::StmtFor(_)
-                | AnyNodeRef::StmtWith(_)
-                | AnyNodeRef::StmtIf(_)
-                | AnyNodeRef::StmtWhile(_)
-                | AnyNodeRef::StmtTry(_)
-                | AnyNodeRef::StmtFunctionDef(_)
-                | AnyNodeRef::StmtClassDef(_)
-        );
+        // What must raise is told with what says so.
+        let expects = |node: AnyNodeRef<'_>| match node {
+            AnyNodeRef::StmtWith(with) => with.items.iter().any(|item| {
+                let text = source.slice(&item.context_expr);
+                text.contains("assertRaises") || text.contains("raises(")
+            }),
+            _ => false,
+        };
+        let around = std::iter::once(index).chain(sites.ancestors(index));
+        let expectation = around
+            .map(|index| sites.node(index))
+            .find(|node| expects(*node));
+        let node = expectation.unwrap_or(site.node);
+        let (first, last) = source.lines(node);
+        let is_block = expectation.is_none() && has_blocks(node);
         if !is_block && last - first < STATEMENT_LINES {
             self.statement = Some(dedented(&source, first, last));
+            self.must_raise = expectation.is_some();
         }
-        if let Some(function) = sites.function(index).and_then(|scope| scope.function()) {
+        let test = sites.function(index).and_then(|scope| scope.function());
+        if let Some(function) = test {
             let (first, last) = source.lines(function);
             let last = last.min(first + TEST_LINES);
             self.test = Some(dedented(&source, first, last));
         }
-        let range = match is_block {
-            true => source.lines(site.node).0..=frame.line,
-            false => first..=last,
-        };
-        self.subject = sites.iter().find_map(|(_, site)| {
+        // Of a test, what it calls last; a class only where it calls nothing else.
+        let begin = test.map_or(first, |function| source.lines(function).0);
+        let mut subjects: Vec<(bool, bool, &str)> = Vec::new();
+        for (_, site) in sites.iter() {
             let AnyNodeRef::ExprCall(call) = site.node else {
-                return None;
+                continue;
             };
             let name = match &*call.func {
                 Expr::Name(name) => name.id.as_str(),
                 Expr::Attribute(attribute) => attribute.attr.as_str(),
-                _ => return None,
+                _ => continue,
             };
-            let here = range.contains(&source.lines(site.node).0);
+            let line = source.lines(site.node).0;
             let is_own =
-                names.contains(name) && !name.starts_with('_') && !name.starts_with("assert");
-            (here && is_own).then(|| name.to_owned())
-        });
+                names.contains(name) && !name.starts_with(['_']) && !name.starts_with("assert");
+            if is_own && (begin..=last.max(frame.line)).contains(&line) {
+                let is_function = !name.starts_with(char::is_uppercase);
+                subjects.push((is_function, line >= first, name));
+            }
+        }
+        let best = subjects
+            .iter()
+            .map(|(function, here, _)| (*function, *here))
+            .max();
+        let mut of_best = subjects
+            .iter()
+            .filter(|(function, here, _)| Some((*function, *here)) == best);
+        let chosen = match best {
+            // In the statement itself the outermost call comes first.
+            Some((_, true)) => of_best.next(),
+            _ => of_best.next_back(),
+        };
+        self.subject = chosen.map(|(_, _, name)| (*name).to_owned());
     }
+}
+
+fn has_blocks(node: AnyNodeRef<'_>) -> bool {
+    matches!(
+        node,
+        AnyNodeRef::StmtFor(_)
+            | AnyNodeRef::StmtWith(_)
+            | AnyNodeRef::StmtIf(_)
+            | AnyNodeRef::StmtWhile(_)
+            | AnyNodeRef::StmtTry(_)
+            | AnyNodeRef::StmtFunctionDef(_)
+            | AnyNodeRef::StmtClassDef(_)
+    )
 }
 
 /// Lines of an error that are shown.

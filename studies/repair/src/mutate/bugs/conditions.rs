@@ -52,7 +52,13 @@ impl<'a> Catalogue<'_, 'a> {
             _ => false,
         };
         if !has_own {
-            let negated = format!("not ({})", self.slice(test));
+            let text = self.slice(test);
+            let negated = match test {
+                Expr::Name(_) | Expr::Attribute(_) | Expr::Call(_) | Expr::Subscript(_) => {
+                    format!("not {text}")
+                }
+                _ => format!("not ({text})"),
+            };
             self.add(place, Family::Negation, test, negated);
         }
     }

@@ -371,7 +371,7 @@ mod tests {
         assert_makes(
             "if a:\n    return b",
             Negation,
-            &["if not (a):\n    return b"],
+            &["if not a:\n    return b"],
         );
     }
 

@@ -1,6 +1,6 @@
 //! What the tests say of a bug: measured, and measured again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
 use judge::pytest::TestStatus;
@@ -44,39 +44,63 @@ pub(super) async fn fates(
     survey: &Survey,
     candidates: &[(&Candidate, String)],
 ) -> Result<Vec<Fate>, MutateError> {
-    let request = |(candidate, text): &(&Candidate, String), first: bool| {
-        let ids = match first {
-            true => candidate
-                .tests
-                .iter()
-                .map(|test| survey.tests[*test as usize].clone())
-                .collect(),
-            false => survey.tests.clone(),
-        };
-        TestRequest {
+    let request =
+        |(candidate, text): &(&Candidate, String), ids: Vec<String>, stop: bool| TestRequest {
             writes: BTreeMap::from([(candidate.path.clone(), Some(text.clone().into_bytes()))]),
             ids,
-            stop_at_failure: first,
+            stop_at_failure: stop,
             trace: false,
             wall: survey.wall(),
-        }
+        };
+    let covering = |candidate: &Candidate| -> Vec<String> {
+        let tests = candidate.tests.iter();
+        tests
+            .map(|test| survey.tests[*test as usize].clone())
+            .collect()
     };
     let first = candidates
         .iter()
-        .map(|candidate| request(candidate, true))
-        .collect();
-    let first = spread(workplaces, first).await?;
+        .map(|each| request(each, covering(each.0), true));
+    let first = spread(workplaces, first.collect()).await?;
     let mut fates: Vec<Option<Fate>> = first.iter().map(at_first).collect();
-    let left: Vec<usize> = (0..fates.len()).filter(|at| fates[*at].is_none()).collect();
-    let again = left.iter().map(|at| request(&candidates[*at], false));
-    let again: Vec<TestRequest> = again
-        .flat_map(|request| [request.clone(), request])
-        .collect();
-    let again = spread(workplaces, again).await?;
-    for (at, runs) in left.iter().zip(again.chunks(2)) {
-        fates[*at] = Some(twice(survey, runs));
+    let left = still(&fates);
+    let all = left
+        .iter()
+        .map(|at| request(&candidates[*at], survey.tests.clone(), false));
+    let all = spread(workplaces, all.collect()).await?;
+    let mut noticed = BTreeMap::new();
+    for (at, run) in left.iter().zip(&all) {
+        match of_all(survey, run) {
+            Ok(found) => {
+                noticed.insert(*at, found);
+            }
+            Err(fate) => fates[*at] = Some(fate),
+        }
+    }
+    // No other test runs what the bug changes.
+    let again = noticed.iter().map(|(at, found)| {
+        let mut ids = covering(candidates[*at].0);
+        ids.extend(
+            found
+                .fails
+                .iter()
+                .filter(|id| !ids.contains(id))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        ids.sort();
+        request(&candidates[*at], ids, false)
+    });
+    let again: Vec<TestRequest> = again.collect();
+    let runs = spread(workplaces, again.clone()).await?;
+    for (((at, found), request), run) in noticed.into_iter().zip(&again).zip(&runs) {
+        fates[at] = Some(confirmed(found, &request.ids, run));
     }
     Ok(fates.into_iter().flatten().collect())
+}
+
+fn still(fates: &[Option<Fate>]) -> Vec<usize> {
+    (0..fates.len()).filter(|at| fates[*at].is_none()).collect()
 }
 
 /// Runs requests in all workplaces at the same time; the runs in the order of the requests.
@@ -124,43 +148,44 @@ fn at_first(run: &TestRun) -> Option<Fate> {
     }
 }
 
-/// What all tests say, each time.
-fn twice(survey: &Survey, runs: &[TestRun]) -> Fate {
-    for run in runs {
-        match run.ended {
-            Ended::TimedOut => return Fate::TimedOut,
-            Ended::Crashed => return Fate::Crashed,
-            Ended::Finished => {}
-        }
-    }
-    let fails = |run: &TestRun| -> BTreeSet<String> {
-        let passes = |id: &&String| run.statuses.get(*id) != Some(&TestStatus::Passed);
-        survey.tests.iter().filter(passes).cloned().collect()
-    };
-    let sets: Vec<BTreeSet<String>> = runs.iter().map(fails).collect();
-    let Some(first) = sets.first() else {
-        return Fate::Unsteady;
-    };
-    if sets.iter().any(|set| set != first) {
-        return Fate::Unsteady;
-    }
-    if first.is_empty() {
-        return Fate::Unnoticed;
-    }
-    if first.len() * 2 > survey.tests.len() {
-        return Fate::BreaksTooMuch;
-    }
-    let failures = runs[0]
-        .failures
+/// Of these tests, those that did not pass.
+fn failing(ids: &[String], run: &TestRun) -> Vec<String> {
+    let fails = ids
         .iter()
-        .filter(|(id, _)| first.contains(*id));
-    Fate::Noticed(Noticed {
-        failures: failures
-            .take(FAILURES)
-            .map(|(id, failure)| (id.clone(), failure.clone()))
-            .collect(),
-        fails: first.iter().cloned().collect(),
-    })
+        .filter(|id| run.statuses.get(*id) != Some(&TestStatus::Passed));
+    fails.cloned().collect()
+}
+
+/// What all tests say.
+fn of_all(survey: &Survey, run: &TestRun) -> Result<Noticed, Fate> {
+    match run.ended {
+        Ended::TimedOut => return Err(Fate::TimedOut),
+        Ended::Crashed => return Err(Fate::Crashed),
+        Ended::Finished => {}
+    }
+    let fails = failing(&survey.tests, run);
+    if fails.is_empty() {
+        return Err(Fate::Unsteady);
+    }
+    if fails.len() * 2 > survey.tests.len() {
+        return Err(Fate::BreaksTooMuch);
+    }
+    let failures = run.failures.iter().filter(|(id, _)| fails.contains(id));
+    let failures = failures
+        .take(FAILURES)
+        .map(|(id, failure)| (id.clone(), failure.clone()))
+        .collect();
+    Ok(Noticed { fails, failures })
+}
+
+/// Whether the second run of the tests `ids`, which are in order, says the same.
+fn confirmed(found: Noticed, ids: &[String], run: &TestRun) -> Fate {
+    match run.ended {
+        Ended::TimedOut => Fate::TimedOut,
+        Ended::Crashed => Fate::Crashed,
+        Ended::Finished if failing(ids, run) == found.fails => Fate::Noticed(found),
+        Ended::Finished => Fate::Unsteady,
+    }
 }
 
 #[cfg(test)]
@@ -198,30 +223,22 @@ mod tests {
             let statuses = [("t0", Passed), ("t1", Passed), ("t2", Passed), ("t3", last)];
             run(&statuses, Ended::Finished)
         };
-        let fails = |fate| match fate {
-            Fate::Noticed(noticed) => noticed.fails,
-            other => panic!("{other:?}"),
-        };
+        let found = of_all(&survey, &finished(Failed)).unwrap();
+        assert_eq!(found.fails, ["t3"]);
+        let ids = ["t2".to_owned(), "t3".to_owned()];
+        let again = |run| confirmed(found.clone(), &ids, &run);
+        assert_eq!(again(finished(Error)), Fate::Noticed(found.clone()));
+        assert_eq!(again(finished(Passed)), Fate::Unsteady);
+        assert_eq!(again(run(&[], Ended::TimedOut)), Fate::TimedOut);
+        // The first test that failed does not do so among all others.
+        assert_eq!(of_all(&survey, &finished(Passed)), Err(Fate::Unsteady));
         assert_eq!(
-            fails(twice(&survey, &[finished(Failed), finished(Error)])),
-            ["t3"]
+            of_all(&survey, &run(&[], Ended::Crashed)),
+            Err(Fate::Crashed)
         );
-        assert_eq!(
-            twice(&survey, &[finished(Passed), finished(Passed)]),
-            Fate::Unnoticed
-        );
-        assert_eq!(
-            twice(&survey, &[finished(Failed), finished(Passed)]),
-            Fate::Unsteady
-        );
-        let ended = run(&[], Ended::TimedOut);
-        assert_eq!(twice(&survey, &[finished(Failed), ended]), Fate::TimedOut);
         // A test that is not heard of fails.
         let silent = run(&[("t0", Passed)], Ended::Finished);
-        assert_eq!(
-            twice(&survey, &[silent.clone(), silent]),
-            Fate::BreaksTooMuch
-        );
+        assert_eq!(of_all(&survey, &silent), Err(Fate::BreaksTooMuch));
     }
 
     #[test]

@@ -151,6 +151,8 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     };
     let settings = SandboxSettings {
         python: args.python.clone(),
+        // Traced runs are bounded by their wall time.
+        cpu_s: 3600.0,
         ..SandboxSettings::default()
     };
     let sandboxes = settings.open().await?;

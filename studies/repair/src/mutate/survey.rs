@@ -27,8 +27,8 @@ pub(super) struct Survey {
 
 /// Runs without traces, each in an interpreter of its own.
 const RUNS: usize = 2;
-/// Of one run of all tests.
-const WALL: Duration = Duration::from_secs(600);
+/// Of one run of all tests. Traces make some many times slower.
+const WALL: Duration = Duration::from_secs(1800);
 
 impl Survey {
     /// Runs all tests, once with traces.
@@ -60,7 +60,7 @@ impl Survey {
                 return Err(MutateError::Unfinished {
                     name: name.to_owned(),
                     how: match run.ended {
-                        Ended::TimedOut => "did not end in ten minutes",
+                        Ended::TimedOut => "did not end in half an hour",
                         _ => "ended the interpreter",
                     },
                     output: last_lines(&run.output),

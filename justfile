@@ -34,7 +34,7 @@ mutants FOLDER *PYTHON:
     cargo build --release
     ETUDE={{justfile_directory()}}/target/release/etude benches/mutants/make.sh {{FOLDER}} {{PYTHON}}
 
-# The tasks of the packages that come along, made again; PYTHON has their tests' standard library.
+# The tasks of the packages that come along, made again (docs/repair-data.md).
 builtin-mutants *ARGS:
     cargo build --release
     ETUDE={{justfile_directory()}}/target/release/etude benches/mutants/builtin.sh {{ARGS}}

@@ -9,6 +9,7 @@ mod observe;
 pub mod patch;
 mod path;
 pub mod sites;
+mod syntax;
 
 pub use assertions::{Assertion, Assertions, Expectation, Literal, assertions};
 pub use extract::{Extracted, Fence, extract_python};
@@ -16,3 +17,4 @@ pub use normal_form::{NormalForm, normal_form};
 pub use observe::could_read_layout;
 pub use patch::Patch;
 pub use path::{PathError, RelativePath};
+pub use syntax::{SyntaxFault, syntax_fault};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use code::RelativePath;
 use sandbox::{InputFile, Job, Language, Limits, Program};
 
-pub use repository::{Pristine, in_session};
+pub use repository::{Pristine, STEERING, in_session};
 
 use crate::{
     CaseResult, Judge, JudgeError, VerdictStatus,

@@ -17,6 +17,7 @@ pub mod mutate;
 pub mod patch_model;
 pub mod planner;
 pub mod play;
+pub mod repair_loop;
 pub mod repairer;
 pub mod search;
 mod source_store;

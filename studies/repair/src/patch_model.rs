@@ -1,5 +1,11 @@
 //! Who turns a plan into patches: the border between the repair loop and its back ends.
 
+mod chat;
+mod generate;
+mod prompt;
+mod recorded;
+mod reply;
+
 use std::fmt;
 
 use async_trait::async_trait;
@@ -12,6 +18,13 @@ use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
 use crate::{Issue, workplace::Testbed};
+pub use chat::ChatPatcher;
+pub use generate::{GenerateConfig, GeneratePatcher};
+pub use recorded::RecordedPatcher;
+pub use reply::read_reply;
+
+/// The role that a policy is bound to which writes patches.
+pub const PATCHER: &str = "patcher";
 
 /// What a patch model is told (spec, sections 4.1 and 10.5).
 #[derive(Clone, Debug)]
@@ -61,6 +74,7 @@ pub struct Constraints {
     pub max_edits: usize,
     /// Lines that one edit may replace.
     pub max_lines_per_edit: usize,
+    pub one_file_per_patch: bool,
 }
 
 impl Default for Constraints {
@@ -68,6 +82,7 @@ impl Default for Constraints {
         Self {
             max_edits: 20,
             max_lines_per_edit: 200,
+            one_file_per_patch: true,
         }
     }
 }

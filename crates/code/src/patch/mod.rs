@@ -22,6 +22,7 @@ mod lines;
 mod locate;
 mod reject;
 mod target;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ use hunk::FileDiff;
 
 pub use edits::LineEdit;
 pub use reject::Rejection;
+pub use written::{LineChange, line_changes, unified_diff};
 
 /// A patch that was understood; nothing is known yet of the files it is for.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use super::{Canary, Graded, arguments, environment};
 use crate::CaseResult;
 
 /// Files of a work tree that decide what pytest runs and believes, in each folder above a test.
-const STEERING: [&str; 10] = [
+pub const STEERING: [&str; 10] = [
     "conftest.py",
     "pytest.ini",
     ".pytest.ini",

@@ -70,6 +70,20 @@ impl fmt::Debug for EndpointConfig {
     }
 }
 
+/// What asks servers over HTTP, with `timeout` from a request to the last byte of its answer.
+///
+/// # Errors
+/// [`PolicyError::Infrastructure`] where this machine's certificates cannot be read.
+pub fn client(timeout: Duration) -> Result<Client, PolicyError> {
+    // Both libraries of ciphers could be linked by others; one must be chosen, once a process.
+    let _chosen_before = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .timeout(timeout)
+        .connect_timeout(timeout.min(Duration::from_secs(30)))
+        .build()
+        .map_err(|error| PolicyError::Infrastructure(chain(&error)))
+}
+
 /// Asks one model of one server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -83,13 +97,7 @@ impl Endpoint {
     /// # Errors
     /// [`PolicyError::Infrastructure`] where this machine's certificates cannot be read.
     pub fn new(config: EndpointConfig) -> Result<Self, PolicyError> {
-        // Both libraries of ciphers could be linked by others; one must be chosen, once a process.
-        let _chosen_before = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .timeout(config.timeout)
-            .connect_timeout(config.timeout.min(Duration::from_secs(30)))
-            .build()
-            .map_err(|error| PolicyError::Infrastructure(chain(&error)))?;
+        let client = client(config.timeout)?;
         Ok(Self { config, client })
     }
 

@@ -1,11 +1,15 @@
 //! A checkout in a sandbox: read, changed, tested and put back.
 
+mod log;
 mod run_tests;
 mod test_run;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use code::{Patch, RelativePath, patch::PatchReport};
+use code::{
+    Patch, RelativePath,
+    patch::{PatchReport, unified_diff},
+};
 use record::Fault;
 use sandbox::Limits;
 use session::{Backend, Image, PatchError, Session, SessionError, SnapshotId};
@@ -46,6 +50,9 @@ impl Testbed {
         Ok(Workplace {
             session,
             testbed: self.clone(),
+            originals: BTreeMap::new(),
+            log: Vec::new(),
+            is_dirty: false,
         })
     }
 }
@@ -55,6 +62,10 @@ impl Testbed {
 pub struct Workplace {
     session: Box<dyn Session>,
     testbed: Testbed,
+    /// What the files that patches were applied to were before the first.
+    originals: BTreeMap<RelativePath, Option<Vec<u8>>>,
+    log: Vec<journal::TestRun>,
+    is_dirty: bool,
 }
 
 /// Bytes of the largest file that is read from a workplace.
@@ -87,6 +98,12 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn apply(&mut self, patch: &Patch) -> Result<Result<PatchReport, String>, Fault> {
+        for path in patch.paths() {
+            if !self.originals.contains_key(&path) {
+                let content = self.read(&path).await?;
+                self.originals.insert(path, content);
+            }
+        }
         match self.session.apply_patch(patch).await {
             Ok(report) => Ok(Ok(report)),
             Err(PatchError::Session(error)) if error.is_infrastructure() => Err(infra(error)),
@@ -104,7 +121,37 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults, and a grader fault where the interpreter or its test framework is absent.
     pub async fn run_tests(&mut self, requests: &[TestRequest]) -> Result<Vec<TestRun>, Fault> {
-        run_tests::run_tests(self.session.as_mut(), &self.testbed, requests).await
+        let served = run_tests::run_tests(self.session.as_mut(), &self.testbed, requests).await?;
+        self.is_dirty |= served.is_dirty;
+        let runs = served.runs;
+        let lines = requests.iter().zip(&runs);
+        let lines = lines.map(|(request, run)| log::line(&self.testbed, request, run));
+        self.log.extend(lines);
+        Ok(runs)
+    }
+
+    /// Whether tests have changed or removed files of the work tree since it was last restored. What they
+    /// have added is removed after each run, and permissions are given back; for this a snapshot is needed.
+    pub fn is_dirty(&self) -> bool {
+        self.is_dirty
+    }
+
+    /// The runs of tests since this was last asked, as lines of `logs/test_runs.jsonl`.
+    pub fn take_log(&mut self) -> Vec<journal::TestRun> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// All that patches have changed and that is still changed, as a unified diff.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    pub async fn diff(&mut self) -> Result<String, Fault> {
+        let mut diff = Vec::new();
+        for (path, before) in self.originals.clone() {
+            let after = self.read(&path).await?;
+            diff.extend(unified_diff(&path, before.as_deref(), after.as_deref()));
+        }
+        Ok(String::from_utf8_lossy(&diff).into_owned())
     }
 
     /// # Errors
@@ -116,7 +163,9 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn restore(&mut self, snapshot: &SnapshotId) -> Result<(), Fault> {
-        self.session.restore(snapshot).await.map_err(infra)
+        self.session.restore(snapshot).await.map_err(infra)?;
+        self.is_dirty = false;
+        Ok(())
     }
 
     /// # Errors

@@ -65,6 +65,7 @@ enum Said {
     Done {
         done: usize,
         run: Told,
+        tidy: bool,
     },
 }
 
@@ -109,22 +110,32 @@ enum ToldStatus {
     ExpectedFailure,
 }
 
+/// Some runs, in the order of their requests.
+#[derive(Default)]
+pub(super) struct Runs {
+    pub(super) runs: Vec<TestRun>,
+    /// Tests have changed or removed files of the work tree, and that stays.
+    pub(super) is_dirty: bool,
+}
+
 /// See [`Workplace::run_tests`](super::Workplace::run_tests).
 pub(super) async fn run_tests(
     session: &mut dyn Session,
     testbed: &Testbed,
     requests: &[TestRequest],
-) -> Result<Vec<TestRun>, Fault> {
+) -> Result<Runs, Fault> {
     let asked: Vec<Asked> = requests
         .iter()
         .map(|request| asked(request, testbed))
         .collect();
-    let mut runs = Vec::with_capacity(requests.len());
-    while runs.len() < asked.len() {
-        let done = serve(session, testbed, batch(&asked[runs.len()..])).await?;
-        runs.extend(done);
+    let mut all = Runs::default();
+    while all.runs.len() < asked.len() {
+        let rest = &asked[all.runs.len()..];
+        let served = serve(session, testbed, batch(rest)).await?;
+        all.runs.extend(served.runs);
+        all.is_dirty |= served.is_dirty;
     }
-    Ok(runs)
+    Ok(all)
 }
 
 fn asked(request: &TestRequest, testbed: &Testbed) -> Asked {
@@ -162,7 +173,7 @@ async fn serve(
     session: &mut dyn Session,
     testbed: &Testbed,
     asked: &[Asked],
-) -> Result<Vec<TestRun>, Fault> {
+) -> Result<Runs, Fault> {
     let job = serde_json::to_vec(&Job {
         keep: KEEP,
         requests: asked,
@@ -189,7 +200,10 @@ async fn serve(
     }
     let outcome = session.exec(&command).await.map_err(infra)?;
     let mut originals = BTreeMap::new();
-    let mut runs = Vec::new();
+    let Runs {
+        mut runs,
+        mut is_dirty,
+    } = Runs::default();
     let mut begun = 0;
     let said = outcome.stdout.bytes();
     for line in said.split(|byte| *byte == b'\n') {
@@ -200,12 +214,15 @@ async fn serve(
             }) => return Err(lacks(testbed, &absent, &interpreter)),
             Ok(Said::Originals { originals: found }) => originals = found,
             Ok(Said::Begun { begun: number }) => begun = number + 1,
-            Ok(Said::Done { done, run }) if done == runs.len() => runs.push(run.into()),
+            Ok(Said::Done { done, run, tidy }) if done == runs.len() => {
+                runs.push(run.into());
+                is_dirty |= !tidy;
+            }
             Ok(Said::Done { .. }) | Err(_) => {}
         }
     }
     if runs.len() == asked.len() {
-        return Ok(runs);
+        return Ok(Runs { runs, is_dirty });
     }
     if begun == 0 {
         return Err(unstarted(testbed, &outcome));
@@ -214,7 +231,11 @@ async fn serve(
     if begun > runs.len() {
         runs.push(ended_from_outside(&outcome));
     }
-    Ok(runs)
+    // What the last one's tests have left is nobody's to tell.
+    Ok(Runs {
+        runs,
+        is_dirty: true,
+    })
 }
 
 /// Of an interpreter that was ended in the middle of a run.

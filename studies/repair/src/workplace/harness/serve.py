@@ -292,6 +292,61 @@ def put(path, state):
     return made
 
 
+def listed():
+    """Everything in the work tree, without what is in it: its kind, permissions, size and time."""
+    import stat
+
+    found, folders = {}, [ROOT]
+    while folders:
+        try:
+            entries = list(os.scandir(folders.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            mode = status.st_mode
+            if stat.S_ISDIR(mode):
+                found[entry.path] = (mode, 0, 0)
+                if entry.name != ".git":
+                    folders.append(entry.path)
+            else:
+                found[entry.path] = (mode, status.st_size, status.st_mtime_ns)
+    return found
+
+
+def tidied(before):
+    """Removes what tests have left in the work tree and gives permissions back. True if all is as it was: what
+    tests have changed inside files or removed cannot be put back here."""
+    import shutil
+    import stat
+
+    for _ in range(8):
+        after = listed()
+        if after == before:
+            return True
+        changed = False
+        for path in sorted(set(after) - set(before), key=len):
+            changed = True
+            try:
+                shutil.rmtree(path) if stat.S_ISDIR(after[path][0]) else os.unlink(path)
+            except OSError:
+                pass
+        for path in set(after) & set(before):
+            mode = before[path][0]
+            if after[path][0] != mode and stat.S_IFMT(after[path][0]) == stat.S_IFMT(mode):
+                changed = True
+                try:
+                    os.chmod(path, stat.S_IMODE(mode))
+                except OSError:
+                    pass
+        if not changed:
+            break
+    return False
+
+
 def served(number, request, framework, folder, compiled, wake, kept):
     """Writes the request's files, runs its tests, and puts the files back."""
     import base64
@@ -394,12 +449,13 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker)
     tell({"originals": originals(requests)})
+    tree = listed()
     for number, request in enumerate(requests):
         tell({"begun": number})
         kept = Kept(job["keep"] // 2)
         folder = os.path.join(scratch, str(number))
         found = served(number, request, framework, folder, compiled, wake, kept)
-        tell({"done": number, "run": found})
+        tell({"done": number, "run": found, "tidy": tidied(tree)})
     shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -1,0 +1,358 @@
+//! The repair loop: plan, pieces of source, patch model, checks, tests, and the patch that is kept or none
+//! (spec of the repair study, section 4).
+//!
+//! All patches of an answer are checked first ([`prepare`]). Above a snapshot the failing tests are then run for
+//! all of them, on files that are other for these runs alone, and only one that mends them is applied for the
+//! tests that must go on passing. A patch that breaks any is rolled back with all that its tests left.
+
+mod collate;
+mod guard;
+mod prepare;
+mod report;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use code::RelativePath;
+use record::Fault;
+use rollout::Cx;
+use serde::{Deserialize, Serialize};
+use session::SnapshotId;
+
+use crate::{
+    Task,
+    patch_model::{Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed},
+    repairer::{RepairRecord, Repairer, Selected, TestReport},
+    workplace::{TestRequest, TestRun, Workplace},
+};
+pub use collate::collate;
+pub use prepare::{Files, Prepared, Refused, prepare};
+
+/// A patch model, and what its patches are held to.
+#[derive(Clone, Debug)]
+pub struct RepairLoop {
+    pub model: Arc<dyn PatchModel>,
+    pub settings: LoopSettings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoopSettings {
+    /// Patches of one answer that are tried, the most confident first.
+    pub max_proposals: usize,
+    /// Tokens of source that a patch model is shown.
+    pub snippet_tokens: usize,
+    /// Lines around a target that a patch may change too.
+    pub around: u32,
+}
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self {
+            max_proposals: 8,
+            snippet_tokens: 8_000,
+            around: 3,
+        }
+    }
+}
+
+/// A patch of an answer that is tried.
+struct Candidate {
+    proposal: Proposal,
+    prepared: Prepared,
+}
+
+#[async_trait]
+impl Repairer for RepairLoop {
+    async fn repair(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<RepairRecord, Fault> {
+        let (sources, missing) = sources(request, workplace).await?;
+        let mut request = request.clone();
+        request
+            .targets
+            .retain(|target| sources.contains_key(&target.path));
+        if request.targets.is_empty() {
+            let detail = match missing.is_empty() {
+                true => "the plan names no lines to repair".to_owned(),
+                false => format!("the plan's files are not there: {}", missing.join(", ")),
+            };
+            return Ok(failed("plan-build-failed", detail));
+        }
+        let count = |text: &str| {
+            let counted = cx.count_tokens(PATCHER, text);
+            counted.unwrap_or(text.len().div_ceil(4))
+        };
+        request.snippets = collate(&request, &sources, self.settings.snippet_tokens, &count);
+        let answered = self
+            .model
+            .propose(&request, workplace.testbed(), cx)
+            .await?;
+        let mut record = match answered.proposed {
+            Proposed::None { code, detail } => failed(code, detail),
+            Proposed::Patches(proposals) => {
+                self.tried(task, &request, proposals, workplace).await?
+            }
+        };
+        record.candidates += answered.effort.candidates;
+        record.test_runs += answered.effort.test_runs;
+        Ok(record)
+    }
+
+    async fn test(
+        &self,
+        task: &Task,
+        selected: Selected,
+        workplace: &mut Workplace,
+    ) -> Result<TestReport, Fault> {
+        test(task, selected, workplace).await
+    }
+}
+
+impl RepairLoop {
+    async fn tried(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        mut proposals: Vec<Proposal>,
+        workplace: &mut Workplace,
+    ) -> Result<RepairRecord, Fault> {
+        proposals.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        proposals.truncate(self.settings.max_proposals);
+        let mut record = RepairRecord::default();
+        let mut candidates = Vec::new();
+        let mut known = BTreeSet::new();
+        for proposal in proposals {
+            record.candidates += 1;
+            let files = files(&proposal, workplace).await?;
+            let prepared = prepare(&proposal, &files, request, self.settings.around, &known);
+            match prepared {
+                Ok(prepared) => {
+                    known.insert(prepared.patch_id.clone());
+                    candidates.push(Candidate { proposal, prepared });
+                }
+                Err(refused) => {
+                    record.error.get_or_insert_with(|| refused.code.to_owned());
+                    record.feedback.push(Feedback {
+                        patch: proposal.text,
+                        outcome: refused.code.to_owned(),
+                        detail: refused.detail,
+                    });
+                }
+            }
+        }
+        if candidates.is_empty() {
+            if record.error.is_none() {
+                return Ok(failed(
+                    "cgm-empty",
+                    "the patch model proposed no patch".to_owned(),
+                ));
+            }
+            record.message = "no patch could be tried".to_owned();
+            if let Some(told) = record.feedback.first() {
+                record.message = format!("{}: {}", told.outcome, told.detail);
+            }
+            return Ok(record);
+        }
+        record.lint_ok = true;
+        let requests: Vec<TestRequest> = candidates
+            .iter()
+            .map(|candidate| TestRequest {
+                writes: candidate.prepared.writes.clone(),
+                ..asked(task, Selected::FailToPass, workplace)
+            })
+            .collect();
+        let before = workplace.snapshot().await?;
+        // With no test that fails, all decide.
+        let runs = match task.checks.fail_to_pass.is_empty() {
+            true => Vec::new(),
+            false => workplace.run_tests(&requests).await?,
+        };
+        if workplace.is_dirty() {
+            workplace.restore(&before).await?;
+        }
+        record.test_runs += runs.len();
+        let mut best: Option<(&Candidate, TestReport)> = None;
+        for (at, candidate) in candidates.iter().enumerate() {
+            if let Some(run) = runs.get(at) {
+                let told = report_of(task, run, Selected::FailToPass, workplace);
+                if !told.passed {
+                    record.feedback.push(unmended(candidate, &told));
+                    if best
+                        .as_ref()
+                        .is_none_or(|(_, other)| is_better(&told, other))
+                    {
+                        best = Some((candidate, told));
+                    }
+                    continue;
+                }
+            }
+            let told = match keep(task, candidate, &before, workplace).await? {
+                Ok(told) => told,
+                Err(detail) => {
+                    record.error.get_or_insert("dirty-workspace".to_owned());
+                    record.feedback.push(Feedback {
+                        patch: candidate.prepared.diff.clone(),
+                        outcome: "dirty-workspace".to_owned(),
+                        detail,
+                    });
+                    continue;
+                }
+            };
+            record.test_runs += 1;
+            if told.passed {
+                describe(&mut record, candidate, told);
+                record.ok = true;
+                record.applied = true;
+                record.error = None;
+                record.message = candidate.proposal.summary.clone();
+                record.feedback.clear();
+                return Ok(record);
+            }
+            record.feedback.push(unmended(candidate, &told));
+            if best
+                .as_ref()
+                .is_none_or(|(_, other)| is_better(&told, other))
+            {
+                best = Some((candidate, told));
+            }
+        }
+        if let Some((candidate, told)) = best {
+            record.message = report::in_words(&told);
+            record.error = Some("build-failed".to_owned());
+            describe(&mut record, candidate, told);
+        }
+        Ok(record)
+    }
+}
+
+/// Applies a patch and runs all tests; what does not pass is rolled back. The inner error says why the
+/// patch could not be applied although it fits.
+async fn keep(
+    task: &Task,
+    candidate: &Candidate,
+    before: &SnapshotId,
+    workplace: &mut Workplace,
+) -> Result<Result<TestReport, String>, Fault> {
+    if let Err(detail) = workplace.apply(&candidate.proposal.patch).await? {
+        workplace.restore(before).await?;
+        return Ok(Err(detail));
+    }
+    let told = test(task, Selected::All, workplace).await?;
+    if !told.passed {
+        workplace.restore(before).await?;
+    }
+    Ok(Ok(told))
+}
+
+async fn test(
+    task: &Task,
+    selected: Selected,
+    workplace: &mut Workplace,
+) -> Result<TestReport, Fault> {
+    let request = asked(task, selected, workplace);
+    if request.ids.is_empty() {
+        // Without ids every test would be run, and none of them decides.
+        return Ok(TestReport::default());
+    }
+    let runs = workplace.run_tests(&[request]).await?;
+    let run = runs
+        .first()
+        .ok_or_else(|| Fault::infra("a run of tests was lost"))?;
+    Ok(report_of(task, run, selected, workplace))
+}
+
+fn report_of(task: &Task, run: &TestRun, selected: Selected, workplace: &Workplace) -> TestReport {
+    report::report(run, &task.checks, selected, workplace.testbed().framework)
+}
+
+fn asked(task: &Task, selected: Selected, workplace: &Workplace) -> TestRequest {
+    TestRequest {
+        writes: BTreeMap::new(),
+        ids: report::ids(&task.checks, selected),
+        stop_at_failure: false,
+        trace: false,
+        wall: workplace.testbed().limits.wall,
+    }
+}
+
+fn is_better(one: &TestReport, other: &TestReport) -> bool {
+    let key = |report: &TestReport| (report.fail_to_pass.passed, report.pass_to_pass.passed);
+    key(one) > key(other)
+}
+
+fn unmended(candidate: &Candidate, told: &TestReport) -> Feedback {
+    Feedback {
+        patch: candidate.prepared.diff.clone(),
+        outcome: "build-failed".to_owned(),
+        detail: report::in_words(told),
+    }
+}
+
+fn describe(record: &mut RepairRecord, candidate: &Candidate, told: TestReport) {
+    let Prepared {
+        writes,
+        diff,
+        patch_id,
+        n_hunks,
+        added_lines,
+        removed_lines,
+    } = &candidate.prepared;
+    record.confidence = candidate.proposal.confidence;
+    record.patch.clone_from(diff);
+    record.patch_id = Some(patch_id.clone());
+    record.n_hunks = *n_hunks;
+    record.added_lines = *added_lines;
+    record.removed_lines = *removed_lines;
+    record.changed_files = writes.keys().map(ToString::to_string).collect();
+    record.tests = Some(told);
+}
+
+fn failed(code: &str, detail: String) -> RepairRecord {
+    RepairRecord {
+        error: Some(code.to_owned()),
+        message: detail,
+        ..RepairRecord::default()
+    }
+}
+
+/// The text of the plan's files, and the names of those that are not there or no text.
+async fn sources(
+    request: &PatchRequest,
+    workplace: &mut Workplace,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Fault> {
+    let paths: BTreeSet<&String> = request.targets.iter().map(|target| &target.path).collect();
+    let (mut sources, mut missing) = (BTreeMap::new(), Vec::new());
+    for name in paths {
+        let content = match RelativePath::new(name) {
+            Ok(path) => workplace.read(&path).await?,
+            Err(_) => None,
+        };
+        match content {
+            // A file in another encoding can be shown; that it cannot be patched is said of the patch.
+            Some(content) => {
+                let text = String::from_utf8_lossy(&content).into_owned();
+                sources.insert(name.clone(), text);
+            }
+            None => missing.push(name.clone()),
+        }
+    }
+    Ok((sources, missing))
+}
+
+/// The files that a patch names, as they are.
+async fn files(proposal: &Proposal, workplace: &mut Workplace) -> Result<Files, Fault> {
+    let mut files = Files::new();
+    for path in proposal.patch.paths() {
+        let content = workplace.read(&path).await?;
+        files.insert(path, content);
+    }
+    Ok(files)
+}

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Sandbox(SandboxArgs),
     /// Make tasks of datasets, and check files of tasks
     Data(crate::data::DataArgs),
+    /// Repair a repository whose tests fail, and leave it as it is unless the patch is wanted
+    Repair(crate::repair::RepairArgs),
     /// Build, search and show the code graph of a repository
     Graph(crate::graph::GraphArgs),
     /// Check what this program promises to read

@@ -13,6 +13,7 @@ mod judge;
 mod machine;
 mod model;
 mod plan;
+mod repair;
 mod report;
 mod runner;
 mod sample;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Sandbox(args) => sandbox_command::run(&args, screen),
         Command::Data(args) => data::run(&args, screen),
         Command::Grade(args) => grade::run(&args, screen),
+        Command::Repair(args) => repair::run(&args, screen),
         Command::Graph(args) => graph::run(&args, screen),
         Command::Validate(args) => validate::run(&args.command, screen),
         Command::Runner(args) => runner::run(&args, screen),

@@ -152,7 +152,10 @@ impl Plan {
 
     /// Reinforcement with episodes like this one, training at `speed`.
     pub(crate) fn reinforcement(&mut self, common: &Common<'_>, episode: &EpisodePlan, speed: f64) {
-        let (rl, algorithm) = (common.rl, &common.rl.algorithm);
+        let Some(rl) = common.rl else {
+            return;
+        };
+        let algorithm = &rl.algorithm;
         let trained_on = f64::from(rl.group_size);
         let greedy = f64::from(u8::from(algorithm.advantage.needs_greedy()));
         let groups = rl.steps as f64 * rl.tasks_per_step as f64;
@@ -193,6 +196,10 @@ impl Plan {
             let adapter = Adapter::new(&model, lora.config(), seed).asked()?;
             model = model.with_adapter(Arc::new(adapter)).failed()?;
         }
+        let of_stage = policy.stages.get(stage).map(|stage| stage.optimizer);
+        let Some(optimizer) = common.rl.map(|rl| &rl.optimizer).or(of_stage) else {
+            return Ok(f64::INFINITY);
+        };
         let options = LearnerOptions::default();
         let mut trainer = EngineTrainer::new(&self.engine, Arc::new(model), None, options);
         let batch = Batch {
@@ -206,7 +213,7 @@ impl Plan {
             trainer
                 .forward_backward(&batch, &Loss::supervised())
                 .failed()?;
-            trainer.optim_step(&common.rl.optimizer, 0.0).failed()?;
+            trainer.optim_step(optimizer, 0.0).failed()?;
             if pass == 0 {
                 began = Instant::now();
             } else {

@@ -68,6 +68,7 @@ impl Default for SandboxSettings {
 }
 
 /// A backend that was found to work, and the interpreters for it.
+#[derive(Clone)]
 pub(crate) struct Sandboxes {
     pub(crate) backend: Arc<dyn Backend>,
     toolchains: Option<Toolchains>,

@@ -393,6 +393,12 @@ impl RunDir {
         state.test_runs.append(&line)
     }
 
+    /// Writes a file of the run's top folder that can be made again from the journal, in place of an older one.
+    pub fn write_view(&self, name: &str, content: &[u8]) -> Result<()> {
+        files::check_name("view", name)?;
+        files::write_atomically(&self.root.join(name), content)
+    }
+
     /// Writes `tasks/<name>`, or finds it there with the same content.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod infrastructure;
 mod page;
 mod phases;
 mod recall;
+mod repair;
 mod run_view;
 mod seeds;
 mod study;
@@ -53,6 +54,8 @@ pub fn render_html(run: &RunView) -> Result<String, Error> {
         ("critique.html", include_str!("../templates/critique.html")),
         ("recall.html", include_str!("../templates/recall.html")),
         ("episodes.html", include_str!("../templates/episodes.html")),
+        ("repair.html", include_str!("../templates/repair.html")),
+        ("traces.html", include_str!("../templates/traces.html")),
     ] {
         templates.add_template(name, source)?;
     }

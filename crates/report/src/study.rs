@@ -9,12 +9,13 @@ use crate::{
     critique::Critique,
     curves::Panel,
     recall::Recall,
+    repair::Repair,
     run_view::RunView,
     words::Wording,
 };
 
 /// Metrics of all studies have their words here, in this order.
-const STUDIES: [&dyn Study; 2] = [&Critique, &Recall];
+const STUDIES: [&dyn Study; 3] = [&Critique, &Recall, &Repair];
 
 /// How runs of one study are reported, where it differs from runs of any.
 pub(crate) trait Study: Sync {

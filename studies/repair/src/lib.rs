@@ -30,6 +30,6 @@ pub mod workplace;
 pub use builtin::{PACKAGES, Package};
 pub use checkout::{Checkout, CheckoutError, is_left_out};
 pub use source_store::{KeptSources, MAX_MIB, SourceStore, StoreError};
-pub use study::{Repair, RepairConfig, Testbeds};
+pub use study::{Repair, RepairConfig, Testbeds, Watch};
 pub use task::{Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework};
 pub use tasks_file::{read_tasks, write_tasks};

@@ -17,6 +17,7 @@ pub fn notes_of(episode: &Episode) -> Option<Notes> {
 /// | name | over | what |
 /// |---|---|---|
 /// | `resolved`, `resolved/repo/NAME`, `resolved/family/NAME` | episodes | share whose tests pass at the end |
+/// | `false_resolved` | episodes | share said to be resolved that a fresh checkout does not confirm |
 /// | `repaired`, `submitted`, `gave_up` | episodes | share with a verified repair, that ended by a submit, without anything left to try |
 /// | `steps`, `test_runs`, `candidates`, `observation_tokens` | episodes | mean; of observations, the mean of each |
 /// | `faults` | steps | share with a fault |
@@ -92,6 +93,7 @@ fn measure(groups: &[Group]) -> BTreeMap<String, Sample> {
         if let Some(family) = &notes.family {
             share(&format!("resolved/family/{family}"), notes.resolved);
         }
+        share("false_resolved", notes.graded == Some(false));
         share("repaired", notes.repaired);
         let submitted = notes
             .steps

@@ -26,6 +26,9 @@ pub use reply::read_reply;
 /// The role that a policy is bound to which writes patches.
 pub const PATCHER: &str = "patcher";
 
+/// The code of an answer without patches because the episode's budget of candidates is spent: it ends the episode.
+pub const SPENT: &str = "budget-spent";
+
 /// What a patch model is told (spec, sections 4.1 and 10.5).
 #[derive(Clone, Debug)]
 pub struct PatchRequest {
@@ -75,6 +78,9 @@ pub struct Constraints {
     /// Lines that one edit may replace.
     pub max_lines_per_edit: usize,
     pub one_file_per_patch: bool,
+    /// Candidate patches that the episode has tried before: a budget is for all of its repairs together.
+    #[serde(skip)]
+    pub tried: usize,
 }
 
 impl Default for Constraints {
@@ -83,6 +89,7 @@ impl Default for Constraints {
             max_edits: 20,
             max_lines_per_edit: 200,
             one_file_per_patch: true,
+            tried: 0,
         }
     }
 }

@@ -46,6 +46,10 @@ pub struct Notes {
     pub faults: BTreeMap<String, usize>,
     /// What memory held at the end.
     pub memory: Value,
+    /// Whether the patch, graded in a fresh checkout with the tests as they were, resolves the task; absent where
+    /// the episode did not say that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graded: Option<bool>,
 }
 
 /// A step of the trace.
@@ -73,6 +77,9 @@ pub struct StepNote {
     pub observation_tokens: usize,
 }
 
+/// Is told a step as it is made.
+pub(crate) type Watching = dyn Fn(&Task, &StepNote) + Send + Sync;
+
 /// What all episodes are played with.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'a> {
@@ -80,10 +87,12 @@ pub(crate) struct Stage<'a> {
     pub(crate) planner: &'a PlannerConfig,
     pub(crate) repairer: &'a dyn Repairer,
     pub(crate) count: &'a CountTokens,
+    pub(crate) watch: Option<&'a Watching>,
 }
 
 impl Stage<'_> {
-    /// Plays to the end of the episode and closes the workplace.
+    /// Plays to the end of the episode and closes the workplace. Second, the runs of tests in it: how long they
+    /// took is no fact of the episode.
     ///
     /// # Errors
     /// What kept the policy, the sandbox or the tests from answering.
@@ -93,7 +102,7 @@ impl Stage<'_> {
         sources: Sources,
         workplace: Workplace,
         cx: &mut Cx,
-    ) -> Result<Notes, Fault> {
+    ) -> Result<(Notes, Vec<journal::TestRun>), Fault> {
         let mut planner = Planner::new(self.planner);
         let (mut env, mut observation) = PlannerEnv::reset(
             task,
@@ -119,7 +128,7 @@ impl Stage<'_> {
                 cx.reward_step(call, step.reward)?;
             }
             notes.count(&step.info);
-            notes.steps.push(StepNote {
+            let note = StepNote {
                 step: env.steps(),
                 action: choice.reply.action.as_ref().ok().map(|it| it.record()),
                 reply: choice.text,
@@ -130,7 +139,11 @@ impl Stage<'_> {
                 info: slim(step.info),
                 observation: step.observation.text.clone(),
                 observation_tokens: step.observation.tokens,
-            });
+            };
+            if let Some(watch) = self.watch {
+                watch(task, &note);
+            }
+            notes.steps.push(note);
             observation = step.observation;
             if step.done || choice.gives_up {
                 notes.gave_up = !step.done;
@@ -153,8 +166,9 @@ impl Stage<'_> {
                 report.passed
             }
         };
+        let log = env.workplace().take_log();
         env.close().await?;
-        Ok(notes)
+        Ok((notes, log))
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use journal::TestRun;
 use record::{Episode, Estimate, Fault, Group, TaskId};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Task,
     environment::{CountTokens, EnvironmentConfig, Sources},
+    evaluation::evaluate,
     metrics,
     planner::PlannerConfig,
-    play::{Notes, Stage},
+    play::{Notes, Stage, StepNote},
     repairer::Repairer,
     workplace::Testbed,
 };
@@ -38,7 +40,13 @@ pub struct Repair {
     repairer: Arc<dyn Repairer>,
     count: CountTokens,
     sources: Mutex<BTreeMap<TaskId, Sources>>,
+    watch: Option<Watch>,
+    graded_in: Option<Testbeds>,
+    test_log: Mutex<Vec<TestRun>>,
 }
+
+/// Is told every step as it is made.
+pub type Watch = Arc<dyn Fn(&Task, &StepNote) + Send + Sync>;
 
 /// Tasks whose sources are kept: those of a step, at least.
 const KEPT: usize = 256;
@@ -65,6 +73,37 @@ impl Repair {
             repairer,
             count,
             sources: Mutex::new(BTreeMap::new()),
+            watch: None,
+            graded_in: None,
+            test_log: Mutex::default(),
+        }
+    }
+
+    fn log(&self, runs: Vec<TestRun>) {
+        let mut log = self.test_log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.extend(runs);
+    }
+
+    /// The runs of tests in the work trees of planners since this was last asked, as lines of
+    /// `logs/test_runs.jsonl`.
+    pub fn take_test_log(&self) -> Vec<TestRun> {
+        std::mem::take(&mut self.test_log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Grades every patch that an episode says to resolve its task once more, in a fresh checkout of these
+    /// testbeds, which are without the patches that make checkouts. Only what passes there is resolved.
+    pub fn graded_in(self, testbeds: Testbeds) -> Self {
+        Self {
+            graded_in: Some(testbeds),
+            ..self
+        }
+    }
+
+    /// Tells `watch` every step of every episode.
+    pub fn watched(self, watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self
         }
     }
 
@@ -97,8 +136,17 @@ impl Repair {
             planner: &self.config.planner,
             repairer: &*self.repairer,
             count: &self.count,
+            watch: self.watch.as_deref(),
         };
-        stage.play(task, sources, workplace, cx).await
+        let (mut notes, log) = stage.play(task, sources, workplace, cx).await?;
+        self.log(log);
+        if let Some(testbeds) = self.graded_in.as_ref().filter(|_| notes.resolved) {
+            let evaluated = evaluate(task, &notes.patch, &testbeds(task)?).await?;
+            let report = evaluated.report.as_ref();
+            let resolved = report.is_some_and(|report| report.resolved);
+            (notes.graded, notes.resolved) = (Some(resolved), resolved);
+        }
+        Ok(notes)
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<TaskId, Sources>> {

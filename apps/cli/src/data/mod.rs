@@ -2,7 +2,7 @@
 
 mod check;
 mod export_batch;
-mod mutate;
+pub(crate) mod mutate;
 mod recall;
 mod repair;
 

@@ -64,7 +64,7 @@ pub(crate) struct MutateArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FrameworkArg {
+pub(crate) enum FrameworkArg {
     Auto,
     Pytest,
     Unittest,

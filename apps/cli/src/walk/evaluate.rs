@@ -91,6 +91,16 @@ impl Frame<'_> {
         suite: &Played<'_, S>,
         line: impl Fn(&Evaluated) -> String,
     ) -> Outcome<()> {
+        self.suite_with(suite, line, |_| Ok(()))
+    }
+
+    /// As [`Self::suite`]; `before` writes what belongs to the evaluation, before it is committed.
+    pub(crate) fn suite_with<S: Study>(
+        &self,
+        suite: &Played<'_, S>,
+        line: impl Fn(&Evaluated) -> String,
+        before: impl FnOnce(&Evaluated) -> Outcome<()>,
+    ) -> Outcome<()> {
         let name = suite.name;
         if let Some(done) = self.replay.evaluation(name) {
             if let Some(reference) = &done.episodes {
@@ -121,6 +131,7 @@ impl Frame<'_> {
             let evaluated = played?.ok_or_else(|| self.interrupted())?;
             work.done(line(&evaluated));
             let tokens = evaluated.sampled_tokens;
+            before(&evaluated)?;
             self.commit(evaluated)?;
             Ok(tokens)
         })

@@ -7,12 +7,14 @@
 mod adapters;
 mod checkpoints;
 mod critique;
+pub(crate) mod endpoint;
 mod engines;
 mod evaluate;
 mod frame;
 mod model_source;
 mod recall;
 mod reinforce;
+pub(crate) mod repair;
 mod settings;
 mod study;
 mod supervise;

@@ -10,7 +10,8 @@ use rollout::Study;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
 use super::{
-    Engines, Frame, critique::CritiqueWalk, evaluate::Played, recall::RecallWalk, settings::Common,
+    Engines, Frame, critique::CritiqueWalk, evaluate::Played, recall::RecallWalk,
+    repair::RepairWalk, settings::Common,
 };
 use crate::{
     args::{EvalArgs, PlanArgs, TrainArgs},
@@ -22,7 +23,11 @@ use crate::{
 };
 
 /// Every study, under the name that `study = "…"` of a recipe has for it.
-static STUDIES: [Commands; 2] = [Commands::of::<CritiqueWalk>(), Commands::of::<RecallWalk>()];
+static STUDIES: [Commands; 3] = [
+    Commands::of::<CritiqueWalk>(),
+    Commands::of::<RecallWalk>(),
+    Commands::of::<RepairWalk>(),
+];
 
 /// One study's walk from a recipe to a report.
 pub(crate) trait StudyWalk: 'static {

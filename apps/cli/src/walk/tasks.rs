@@ -32,15 +32,17 @@ impl Frame<'_> {
 
     /// The tasks that the run keeps.
     pub(crate) fn read_tasks<T: DeserializeOwned>(&self) -> Outcome<TaskSets<T>> {
-        let read = |name: &str| {
-            let path = self.run.path().join("tasks").join(name);
-            let tasks: Vec<T> = dataset::read_jsonl(&path).failed()?;
-            Ok(tasks.into_iter().map(Arc::new).collect())
-        };
         Ok(TaskSets {
-            train: read(TRAIN)?,
-            eval: read(EVAL)?,
+            train: self.read_set(TRAIN)?,
+            eval: self.read_set(EVAL)?,
         })
+    }
+
+    /// One file of them.
+    pub(crate) fn read_set<T: DeserializeOwned>(&self, name: &str) -> Outcome<Vec<Arc<T>>> {
+        let path = self.run.path().join("tasks").join(name);
+        let tasks: Vec<T> = dataset::read_jsonl(&path).failed()?;
+        Ok(tasks.into_iter().map(Arc::new).collect())
     }
 }
 

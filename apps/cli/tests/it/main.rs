@@ -29,6 +29,7 @@ mod processes;
 mod recall;
 mod recall_bad_input;
 mod recipes;
+mod repair;
 mod repair_grading;
 mod resume;
 mod runner;

@@ -31,11 +31,12 @@ fn recipes() -> Vec<PathBuf> {
 #[test]
 fn every_recipe_can_be_planned() {
     let directory = TempDir::new().unwrap();
+    let directory = &directory;
     let recipes = recipes();
     assert!(recipes.len() >= 7, "{recipes:?}");
     thread::scope(|scope| {
         for recipe in &recipes {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let arguments = ["plan".as_ref(), recipe.as_os_str(), "--json".as_ref()];
                 let output = etude(directory.path(), arguments).output().unwrap();
                 assert!(
@@ -45,7 +46,12 @@ fn every_recipe_can_be_planned() {
                     stderr(&output)
                 );
                 let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-                for part in ["models", "phases"] {
+                // Recipes that only evaluate may do without models.
+                let trains = fs::read_to_string(recipe).unwrap().contains("[rl]");
+                for part in ["models", "phases"]
+                    .into_iter()
+                    .filter(|part| trains || *part != "models")
+                {
                     let planned = plan[part].as_array().unwrap();
                     assert!(!planned.is_empty(), "{}: no {part}", recipe.display());
                 }
@@ -62,7 +68,7 @@ fn no_table_of_a_recipe_takes_an_unknown_key() {
     for recipe in recipes() {
         let text = fs::read_to_string(&recipe).unwrap();
         let wrong = with_unknown_keys(&text);
-        assert!(wrong.len() >= 8, "{}: {}", recipe.display(), wrong.len());
+        assert!(wrong.len() >= 4, "{}: {}", recipe.display(), wrong.len());
         for (place, text) in wrong {
             fs::write(&file, text).unwrap();
             let output = etude(directory.path(), ["plan".as_ref(), file.as_os_str()]).output();

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     action::RepairAction,
-    patch_model::{Constraints, PatchRequest, PlanTarget},
+    patch_model::{Constraints, PatchRequest, PlanTarget, SPENT},
     repairer::{Selected, TestReport},
 };
 
@@ -55,6 +55,7 @@ impl PlannerEnv<'_> {
                 .await?;
             self.state.patches.push(record.patch.clone());
         }
+        self.state.tried += record.candidates;
         self.state.feedback.extend(record.feedback.iter().cloned());
         let passed = record.ok && record.applied;
         done.observed = format!(
@@ -67,9 +68,12 @@ impl PlannerEnv<'_> {
         }
         done.tell("success", passed);
         done.tell("no_repair", !record.applied);
-        if record.error.is_some() {
+        if let Some(error) = &record.error {
             done.event = Event::Error;
             done.tell("detail", record.message.as_str());
+            if error == SPENT {
+                done.ends = Some(StopReason::BudgetSpent);
+            }
         } else if passed && self.config.end.verified_repair {
             done.event = Event::Solved;
             done.ends = Some(StopReason::Repaired);
@@ -201,7 +205,10 @@ impl PlannerEnv<'_> {
             graph: listing,
             snippets,
             feedback: self.state.feedback[skipped..].to_vec(),
-            constraints: Constraints::default(),
+            constraints: Constraints {
+                tried: self.state.tried,
+                ..Constraints::default()
+            },
         }
     }
 }

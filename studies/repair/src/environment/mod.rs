@@ -92,6 +92,8 @@ pub enum StopReason {
     /// A verified repair, where that ends the episode.
     Repaired,
     MaxSteps,
+    /// The patch model may try no more candidates.
+    BudgetSpent,
     RepositoryOperations,
 }
 

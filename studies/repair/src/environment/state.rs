@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) last: Map<String, Value>,
     /// What became of repairs, the oldest first.
     pub(super) feedback: Vec<Feedback>,
+    /// Candidate patches that repairs have tried.
+    pub(super) tried: usize,
     /// Diffs of the patches that are in the work tree.
     pub(super) patches: Vec<String>,
     pub(super) ended: Option<StopReason>,
@@ -94,6 +96,7 @@ impl State {
             recent: Vec::new(),
             last: Map::new(),
             feedback: Vec::new(),
+            tried: 0,
             patches: Vec::new(),
             ended: None,
             past: Vec::new(),

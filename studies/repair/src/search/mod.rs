@@ -21,7 +21,7 @@ use record::Fault;
 use rollout::Cx;
 
 use crate::{
-    patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed},
+    patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
     workplace::{Testbed, Workplace},
 };
 use observation::Observation;
@@ -93,7 +93,11 @@ impl Search {
         let suspects = suspects(workplace, &observation, request, &self.settings).await?;
         let hints = hints::hints(&observation, &request.issue);
         let ranked = untried(ranking::rank(&suspects, &hints), &suspects, request);
-        let ordered = ranking::different(&suspects, ranked, self.settings.budget);
+        let left = self
+            .settings
+            .budget
+            .saturating_sub(request.constraints.tried);
+        let ordered = ranking::different(&suspects, ranked, left);
         Ok(Prepared {
             observation,
             suspects,
@@ -106,6 +110,19 @@ impl Search {
         request: &PatchRequest,
         workplaces: &mut [Workplace],
     ) -> Result<Answered, Fault> {
+        let (budget, tried) = (self.settings.budget, request.constraints.tried);
+        if tried >= budget {
+            let detail =
+                format!("all {budget} candidates of the budget were run by the repairs before");
+            let proposed = Proposed::None {
+                code: SPENT,
+                detail,
+            };
+            return Ok(Answered {
+                proposed,
+                effort: Effort::default(),
+            });
+        }
         let Some(first) = workplaces.first_mut() else {
             return Err(Fault::infra("no workplace is open"));
         };

@@ -1,6 +1,7 @@
 //! A checkout in a sandbox: read, changed, tested and put back.
 
 mod log;
+mod patched;
 mod run_tests;
 mod test_run;
 
@@ -15,6 +16,7 @@ use sandbox::Limits;
 use session::{Backend, Image, PatchError, Session, SessionError, SnapshotId};
 
 use crate::TestFramework;
+pub use patched::PatchedBackend;
 pub use test_run::{Ended, Failure, Frame, TestRequest, TestRun};
 
 /// Opens workplaces of one task. Clones open the same.

@@ -201,7 +201,7 @@ impl Recipe {
             training: self.training,
             tokenizer: self.tokenizer.as_ref(),
             policies: vec![critic, reviser],
-            rl: &self.rl,
+            rl: Some(&self.rl),
             rollout: &self.rollout,
         }
     }

@@ -229,7 +229,7 @@ impl Recipe {
             training: self.training,
             tokenizer: self.tokenizer.as_ref(),
             policies: policies.collect(),
-            rl: &self.rl,
+            rl: Some(&self.rl),
             rollout: &self.rollout,
         }
     }

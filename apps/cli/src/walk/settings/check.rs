@@ -3,6 +3,7 @@
 use anyhow::{anyhow, ensure};
 use chat::Chat;
 use learn::ZeroVariance;
+use train::ReinforceConfig;
 
 use super::{Common, LONGEST_CONTEXT};
 use crate::walk::model_source::ModelSource;
@@ -10,14 +11,15 @@ use crate::walk::model_source::ModelSource;
 impl Common<'_> {
     /// How things are trained.
     pub(crate) fn check_training(&self) -> anyhow::Result<()> {
-        self.rl
-            .algorithm
-            .check()
-            .map_err(|error| anyhow!("rl.algorithm: {error}"))?;
-        self.rl
-            .optimizer
-            .check()
-            .map_err(|error| anyhow!("rl.optimizer: {error}"))?;
+        if let Some(rl) = self.rl {
+            rl.algorithm
+                .check()
+                .map_err(|error| anyhow!("rl.algorithm: {error}"))?;
+            rl.optimizer
+                .check()
+                .map_err(|error| anyhow!("rl.optimizer: {error}"))?;
+            check_reinforcement(rl)?;
+        }
         for stage in self.policies.iter().flat_map(|policy| &policy.stages) {
             stage
                 .optimizer
@@ -36,7 +38,6 @@ impl Common<'_> {
             self.training.micro_batch_tokens >= 1,
             "training.micro_batch_tokens is 0; at least one is needed"
         );
-        self.check_reinforcement()?;
         if let Some(tokenizer) = self.tokenizer {
             let smallest = 256 + Chat::builtin_special_tokens().len();
             ensure!(
@@ -45,43 +46,6 @@ impl Common<'_> {
                 tokenizer.vocabulary
             );
         }
-        Ok(())
-    }
-
-    fn check_reinforcement(&self) -> anyhow::Result<()> {
-        let advantage = self.rl.algorithm.advantage;
-        let least = if advantage.is_by_token() { 1 } else { 2 };
-        ensure!(
-            self.rl.tasks_per_step >= 1 && self.rl.group_size >= least,
-            "rl.tasks_per_step must be at least 1 and rl.group_size at least {least}: with this \
-             rl.algorithm.advantage, fewer have nothing to be compared with"
-        );
-        ensure!(
-            advantage.needs_values() == self.rl.value.is_some(),
-            "rl.algorithm.advantage = \"gae\" and [rl.value], which says how its value function is trained, \
-             go together; this recipe has one of them alone"
-        );
-        if let Some(value) = &self.rl.value {
-            value
-                .check()
-                .map_err(|error| anyhow!("rl.value: {error}"))?;
-            ensure!(
-                value.head_start < self.rl.steps,
-                "rl.value.head_start is {} and rl.steps is {}: the policy would never be trained",
-                value.head_start,
-                self.rl.steps
-            );
-        }
-        ensure!(
-            self.rl.algorithm.zero_variance != ZeroVariance::Resample || self.rl.group_size >= 2,
-            "rl.algorithm.zero_variance = \"resample\" needs an rl.group_size of at least 2: a group of \
-             one never varies"
-        );
-        ensure!(
-            self.rl.epochs >= 1 && self.rl.mini_batches >= 1 && self.rl.max_rounds >= 1,
-            "rl.epochs, rl.mini_batches and rl.max_rounds must be at least 1"
-        );
-        ensure!(self.rl.steps >= 1, "rl.steps is 0; at least one is needed");
         Ok(())
     }
 
@@ -102,12 +66,16 @@ impl Common<'_> {
                 self.training.micro_batch_tokens,
                 1 << 24,
             ),
-            ("rl.tasks_per_step", self.rl.tasks_per_step, 1 << 16),
-            ("rl.group_size", self.rl.group_size as usize, 1 << 12),
-            ("rl.epochs", self.rl.epochs, 1 << 10),
-            ("rl.mini_batches", self.rl.mini_batches, 1 << 16),
-            ("rl.max_rounds", self.rl.max_rounds, 1 << 10),
         ];
+        let reinforced = self.rl.into_iter().flat_map(|rl| {
+            [
+                ("rl.tasks_per_step", rl.tasks_per_step, 1 << 16),
+                ("rl.group_size", rl.group_size as usize, 1 << 12),
+                ("rl.epochs", rl.epochs, 1 << 10),
+                ("rl.mini_batches", rl.mini_batches, 1 << 16),
+                ("rl.max_rounds", rl.max_rounds, 1 << 10),
+            ]
+        });
         let vocabulary = self.tokenizer.map(|tokenizer| {
             let key = "tokenizer.vocabulary".to_owned();
             (key, tokenizer.vocabulary, 1 << 20)
@@ -120,8 +88,11 @@ impl Common<'_> {
                 LONGEST_CONTEXT,
             ))
         });
-        let counts = shared.iter().chain(counts);
-        let counts = counts.map(|&(key, value, most)| (key.to_owned(), value, most));
+        let counts = shared
+            .into_iter()
+            .chain(reinforced)
+            .chain(counts.iter().copied());
+        let counts = counts.map(|(key, value, most)| (key.to_owned(), value, most));
         for (key, value, most) in counts.chain(vocabulary).chain(contexts) {
             ensure!(
                 value <= most,
@@ -199,7 +170,7 @@ impl Common<'_> {
                 }
                 _ => COPIES * weights,
             };
-            let with_values = policy.reinforced && self.rl.value.is_some();
+            let with_values = policy.reinforced && self.rl.is_some_and(|rl| rl.value.is_some());
             floats += if with_values {
                 2.0 * of_policy
             } else {
@@ -216,5 +187,42 @@ pub(crate) fn check_seconds(key: &str, value: f64) -> anyhow::Result<()> {
         value > 0.0 && value <= 86_400.0,
         "{key} is {value}; it must be more than 0 s and at most a day"
     );
+    Ok(())
+}
+
+fn check_reinforcement(rl: &ReinforceConfig) -> anyhow::Result<()> {
+    let advantage = rl.algorithm.advantage;
+    let least = if advantage.is_by_token() { 1 } else { 2 };
+    ensure!(
+        rl.tasks_per_step >= 1 && rl.group_size >= least,
+        "rl.tasks_per_step must be at least 1 and rl.group_size at least {least}: with this \
+             rl.algorithm.advantage, fewer have nothing to be compared with"
+    );
+    ensure!(
+        advantage.needs_values() == rl.value.is_some(),
+        "rl.algorithm.advantage = \"gae\" and [rl.value], which says how its value function is trained, \
+             go together; this recipe has one of them alone"
+    );
+    if let Some(value) = &rl.value {
+        value
+            .check()
+            .map_err(|error| anyhow!("rl.value: {error}"))?;
+        ensure!(
+            value.head_start < rl.steps,
+            "rl.value.head_start is {} and rl.steps is {}: the policy would never be trained",
+            value.head_start,
+            rl.steps
+        );
+    }
+    ensure!(
+        rl.algorithm.zero_variance != ZeroVariance::Resample || rl.group_size >= 2,
+        "rl.algorithm.zero_variance = \"resample\" needs an rl.group_size of at least 2: a group of \
+             one never varies"
+    );
+    ensure!(
+        rl.epochs >= 1 && rl.mini_batches >= 1 && rl.max_rounds >= 1,
+        "rl.epochs, rl.mini_batches and rl.max_rounds must be at least 1"
+    );
+    ensure!(rl.steps >= 1, "rl.steps is 0; at least one is needed");
     Ok(())
 }

@@ -31,7 +31,8 @@ pub(crate) struct Common<'a> {
     pub(crate) tokenizer: Option<&'a Tokenizer>,
     /// Every model of the run.
     pub(crate) policies: Vec<PolicySettings<'a>>,
-    pub(crate) rl: &'a ReinforceConfig,
+    /// Of recipes that reinforce something.
+    pub(crate) rl: Option<&'a ReinforceConfig>,
     pub(crate) rollout: &'a RolloutOptions,
 }
 

@@ -1,0 +1,296 @@
+//! Repairs from outside: a recipe that only evaluates, one issue of one repository, and what is left behind.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::etude::{assert_success, etude, package, stderr};
+
+const RECIPE: &str = "../../recipes/repair/smoke.toml";
+
+/// Every file below a folder.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.clone(), fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+fn summary(run: &Path) -> Value {
+    serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
+}
+
+/// The verdicts of a run's only evaluation, by task: `predictions.jsonl` in its order.
+fn predictions(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("predictions.jsonl")).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// A package of two functions, one of them wrong, with unittest tests.
+fn broken(folder: &Path) {
+    let files = [
+        ("shop/__init__.py", ""),
+        (
+            "shop/price.py",
+            "def total(prices):\n    amount = 0\n    for price in prices:\n        amount -= price\n    return amount\n\n\n\
+             def cheapest(prices):\n    return min(prices)\n",
+        ),
+        ("tests/__init__.py", ""),
+        (
+            "tests/test_price.py",
+            "import unittest\n\nfrom shop.price import cheapest, total\n\n\nclass TestPrice(unittest.TestCase):\n    \
+             def test_total(self):\n        self.assertEqual(total([1, 2, 3]), 6)\n\n    \
+             def test_nothing(self):\n        self.assertEqual(total([]), 0)\n\n    \
+             def test_cheapest(self):\n        self.assertEqual(cheapest([3, 1]), 1)\n",
+        ),
+    ];
+    for (path, text) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn a_recipe_that_only_evaluates_repairs_what_it_can() {
+    let directory = TempDir::new().unwrap();
+    let (recipe, run) = (package(RECIPE), directory.path().join("run"));
+    let arguments = [
+        "eval".as_ref(),
+        recipe.as_os_str(),
+        "--run".as_ref(),
+        run.as_os_str(),
+    ];
+    let output = etude(directory.path(), arguments).output().unwrap();
+    assert_success(&output);
+    let summary = summary(&run);
+    let evaluation = &summary["evaluations"][0];
+    assert_eq!(
+        (&evaluation["name"], &evaluation["n_tasks"]),
+        (&"eval".into(), &8.into())
+    );
+    let value = |name: &str| evaluation["metrics"][name]["value"].as_f64().unwrap();
+    assert!(
+        value("resolved") > 0.0 && value("candidates") <= 40.0,
+        "{evaluation}"
+    );
+    assert_eq!(value("false_resolved"), 0.0);
+    let patches = predictions(&run);
+    let patched = patches
+        .iter()
+        .filter(|one| one["model_patch"] != "")
+        .count();
+    assert_eq!(patched as f64, 8.0 * value("resolved"));
+    for log in ["events.jsonl", "test_runs.jsonl"] {
+        let text = fs::read_to_string(run.join("logs").join(log)).unwrap();
+        let kinds: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let wanted = if log == "events.jsonl" {
+            "planner_step"
+        } else {
+            "test_run"
+        };
+        assert!(
+            kinds.iter().any(|line| line["kind"] == wanted),
+            "{log} has no {wanted}"
+        );
+    }
+    let report = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("By package") && report.contains("The patch that was kept"));
+}
+
+#[test]
+fn a_killed_evaluation_plays_no_finished_task_again_and_ends_the_same() {
+    let directory = TempDir::new().unwrap();
+    let recipe = package(RECIPE);
+    let run = |name: &str, concurrency: &str| {
+        let run = directory.path().join(name);
+        let mut command = etude(
+            directory.path(),
+            [
+                "eval".as_ref(),
+                recipe.as_os_str(),
+                "--run".as_ref(),
+                run.as_os_str(),
+            ],
+        );
+        command.args(["--set", "tasks.limit=4", "--set", concurrency]);
+        (run, command)
+    };
+    let (whole, mut command) = run("whole", "rollout.concurrency=4");
+    assert_success(&command.output().unwrap());
+    let (cut, mut command) = run("cut", "rollout.concurrency=1");
+    let mut child = command
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let kept = cut.join("episodes/evaluations/eval.kept");
+    let begun = Instant::now();
+    // A line for the file, and one for the first episode.
+    while fs::read(&kept).map_or(0, |bytes| {
+        bytes.iter().filter(|byte| **byte == b'\n').count()
+    }) < 2
+    {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "no episode was kept"
+        );
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before it could be killed"
+        );
+        sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = etude(
+        directory.path(),
+        ["train".as_ref(), "--resume".as_ref(), cut.as_os_str()],
+    );
+    let output = { resumed }.output().unwrap();
+    assert_success(&output);
+    assert!(
+        stderr(&output).contains("played before"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!kept.exists());
+    assert_eq!(predictions(&cut), predictions(&whole));
+    let metrics = |run: &Path| summary(run)["evaluations"][0]["metrics"].clone();
+    assert_eq!(metrics(&cut), metrics(&whole));
+}
+
+#[test]
+fn an_issue_is_repaired_and_the_repository_is_changed_by_request_alone() {
+    let directory = TempDir::new().unwrap();
+    let repository = directory.path().join("shop");
+    broken(&repository);
+    let before = tree(&repository);
+    let arguments = [
+        "repair",
+        "--repo",
+        repository.to_str().unwrap(),
+        "--issue",
+        "the total of prices is wrong",
+    ];
+    let output = etude(directory.path(), arguments).output().unwrap();
+    assert_success(&output);
+    let patch = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        patch.contains("-        amount -= price\n+        amount += price"),
+        "{patch}"
+    );
+    assert!(
+        stderr(&output).contains("is as it was"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(tree(&repository), before);
+
+    let mut command = etude(directory.path(), arguments);
+    let output = command.args(["--apply", "--json"]).output().unwrap();
+    assert_success(&output);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&said["resolved"], &said["applied"]),
+        (&true.into(), &true.into())
+    );
+    let after = tree(&repository);
+    let changed: Vec<_> = after
+        .iter()
+        .filter(|(path, text)| before.get(*path) != Some(text))
+        .collect();
+    let [(path, text)] = changed.as_slice() else {
+        panic!("{changed:?}");
+    };
+    assert!(path.ends_with("shop/price.py") && after.len() == before.len());
+    assert!(String::from_utf8_lossy(text).contains("amount += price"));
+
+    // Nothing fails any more.
+    let output = etude(directory.path(), arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("fails, so nothing can tell a repair"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn what_cannot_be_repaired_is_asked_wrongly() {
+    let directory = TempDir::new().unwrap();
+    let shop = directory.path().join("shop");
+    broken(&shop);
+    let shop = shop.to_str().unwrap();
+    let empty = directory.path().join("empty.jsonl");
+    fs::write(&empty, "").unwrap();
+    let empty = format!("tasks.eval={}", empty.display());
+    let recipe = package(RECIPE);
+    let recipe = recipe.to_str().unwrap();
+    let trains = package("../../recipes/recall/smoke.toml");
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["repair", "--repo", "nowhere", "--issue", "x"],
+            "nowhere is no folder",
+        ),
+        (
+            &["repair", "--repo", shop, "--issue", " "],
+            "the issue is empty",
+        ),
+        (
+            &[
+                "repair", "--repo", shop, "--issue", "x", "--test", "tests.no",
+            ],
+            "there is no such test",
+        ),
+        (
+            &["repair", "--repo", shop, "--issue", "x", "--model", "gpt"],
+            "write openai:http://HOST:PORT/v1#MODEL",
+        ),
+        (&["eval", recipe, "--set", &empty], "empty.jsonl"),
+        (
+            &["eval", recipe, "--set", "planner.kind=model"],
+            "no policy plays it",
+        ),
+        (
+            &["eval", trains.to_str().unwrap()],
+            "trains before it evaluates",
+        ),
+    ];
+    for (arguments, says) in cases {
+        let output = etude(directory.path(), arguments).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(says),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What was resolved by package and by kind of bug.
+
+use journal::{Evaluation, Replay};
+use serde::Serialize;
+
+use crate::{
+    comparison::{self, Comparison},
+    words::Unit,
+};
+
+/// What tasks are grouped by, and the metric's beginning.
+const GROUPINGS: [(&str, &str); 2] = [
+    ("By package", "resolved/repo/"),
+    ("By kind of bug", "resolved/family/"),
+];
+
+/// One table a grouping.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Groups {
+    tables: Vec<Grouping>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Grouping {
+    title: &'static str,
+    comparison: Comparison,
+}
+
+impl Groups {
+    pub(super) fn of(replay: &Replay) -> Self {
+        let evaluations = comparison::shown(replay);
+        let tables = GROUPINGS.iter().filter_map(|&(title, beginning)| {
+            let mut comparison =
+                Comparison::of_some(&evaluations, comparison::compared(replay), |metric| {
+                    metric.starts_with(beginning)
+                });
+            for row in &mut comparison.rows {
+                row.label = part(&row.label);
+                row.meaning = "";
+            }
+            (!comparison.rows.is_empty()).then_some(Grouping { title, comparison })
+        });
+        Self {
+            tables: tables.collect(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+}
+
+/// `resolved: repo toolz` as `toolz`.
+fn part(label: &str) -> String {
+    let inner = label.split_once(": ").map_or(label, |(_, inner)| inner);
+    let inner = inner
+        .strip_prefix("repo ")
+        .or_else(|| inner.strip_prefix("family "));
+    inner.unwrap_or(label).to_owned()
+}
+
+/// The same for the end of a run in the terminal.
+pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
+    let evaluations = comparison::shown(replay);
+    let table = |&(title, beginning): &(&str, &str)| {
+        let mut names: Vec<&str> = evaluations
+            .iter()
+            .flat_map(|one| one.metrics.keys())
+            .filter_map(|metric| metric.strip_prefix(beginning))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let heading = std::iter::once(title.to_lowercase());
+        let heading = heading.chain(evaluations.iter().map(|one| one.name.clone()));
+        let rows = names.into_iter().map(|name| {
+            let cell = |one: &&Evaluation| {
+                one.metrics.get(&format!("{beginning}{name}")).map_or_else(
+                    || "–".to_owned(),
+                    |found| {
+                        format!(
+                            "{} ({})",
+                            Unit::Share.write(found.value),
+                            Unit::Share.bounds(*found)
+                        )
+                    },
+                )
+            };
+            let cells = evaluations.iter().map(cell);
+            std::iter::once(name.to_owned()).chain(cells).collect()
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        let heading: Vec<String> = heading.collect();
+        (!rows.is_empty()).then(|| [vec![heading], rows].concat())
+    };
+    GROUPINGS.iter().filter_map(table).collect()
+}

@@ -344,6 +344,41 @@ fn evaluations_are_those_of_the_run_and_leave_it_as_it_is() {
     }
 }
 
+/// Tasks as a run keeps them, and those that are made of a dataset, are read from files.
+#[test]
+fn tasks_of_files_are_trained_and_evaluated_on() {
+    let directory = TempDir::new().unwrap();
+    let tasks = |name: &str| UNDISTURBED.join("tasks").join(name);
+    let sets = [
+        format!("tasks.train_file={}", tasks("train.jsonl").display()),
+        format!("tasks.eval_file={}", tasks("eval.jsonl").display()),
+    ];
+    let run = directory.path().join("run");
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let output = train(directory.path(), &smoke(), &run, &sets).output();
+    assert_success(&output.unwrap());
+    assert_same(&run, &UNDISTURBED, &CHECKPOINTS);
+
+    let evaluations = |more: &[&str]| -> Value {
+        let output = eval(directory.path(), &run, more);
+        let mut told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        told["evaluations"].take()
+    };
+    let file = tasks("eval.jsonl").display().to_string();
+    assert_eq!(evaluations(&["--tasks", &file]), evaluations(&[]));
+
+    // The same dialogues, prepared: the same answers to the same questions.
+    let dialogues = package("../../studies/recall/tests/cases/adapters/081_dialogue/rows.jsonl");
+    let out = directory.path().join("prepared");
+    let mut prepare = etude(directory.path(), ["data", "prepare", "recall", "--json"]);
+    prepare.args(["--format", "dialogue", "--eval", "1", "--out"]);
+    assert_success(&prepare.arg(&out).arg(&dialogues).output().unwrap());
+    let prepared = out.join("eval.jsonl").display().to_string();
+    let found = evaluations(&["--tasks", &prepared]);
+    let rows = fs::read_to_string(&prepared).unwrap().lines().count();
+    assert_eq!(found[0]["n_tasks"], rows);
+}
+
 #[test]
 fn plans_say_what_will_run_and_nothing_of_sandboxes() {
     let directory = TempDir::new().unwrap();

@@ -247,6 +247,39 @@ fn bad_files_of_dialogues() {
     }
 }
 
+/// Content of a file that should hold tasks as runs keep them, and what the error must say beside its name.
+const TASKS: &[(&str, &str, &[&str])] = &[
+    ("nothing", "", &["has no tasks"]),
+    (
+        "a dataset",
+        "{\"sample_id\": \"conv-1\", \"qa\": []}\n",
+        &["1 row is no task", "line 1", "etude data prepare recall"],
+    ),
+    (
+        "a task without a question",
+        "{\"id\": \"a\", \"public\": {\"turns\": []}, \"facts\": {\"data_source\": \"own\", \"document\": \
+         \"d\", \"questions\": {}}, \"gold\": {\"answers\": {}}}\n",
+        &["line 1", "no target turn"],
+    ),
+];
+
+#[test]
+fn bad_files_of_tasks() {
+    let directory = TempDir::new().unwrap();
+    let recipe = smoke();
+    let file = directory.path().join("tasks.jsonl");
+    for (name, content, words) in TASKS {
+        fs::write(&file, content).unwrap();
+        let words: Vec<&str> = words.iter().copied().chain(["tasks.jsonl"]).collect();
+        for key in ["train_file", "eval_file"] {
+            let set = format!("tasks.{key}={}", file.display());
+            let arguments = ["plan", recipe.to_str().unwrap(), "--set", &set];
+            let output = etude(directory.path(), arguments).output().unwrap();
+            assert_eq!(complaint(&output, 2, &words), None, "{name}, {key}");
+        }
+    }
+}
+
 /// Dialogues of a file are divided by document where one file is all there is.
 #[test]
 fn dialogues_of_a_file_are_trained_and_evaluated_on_apart() {

@@ -4,9 +4,10 @@ use std::{fmt, path::Path, str::FromStr, sync::Arc};
 
 use anyhow::anyhow;
 use chat::Chat;
+use dataset::{RowErrors, Rows};
 use recall::{
     ANSWER, Dialogue, Task,
-    adapters::{Format, Options, adapt, divide},
+    adapters::{Format, Options, adapt, check_task, divide},
     memory::CountTokens,
 };
 use record::Seed;
@@ -15,10 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use super::recipe::Recipe;
 use crate::{
     failure::{Classify, Failure, Outcome},
-    walk::{
-        model_source::ModelSource,
-        tasks::{first_of, first_tasks},
-    },
+    walk::{model_source::ModelSource, tasks::first_of},
 };
 
 /// Rejected rows that are named.
@@ -67,8 +65,47 @@ pub(super) fn tasks_of_file(
 ) -> Outcome<Vec<Task>> {
     match format {
         Some(format) => Ok(episodes(recipe, &dialogues(recipe, path, format, split)?)),
-        None => first_tasks(path, 0),
+        None => own_tasks(path),
     }
+}
+
+/// Tasks as runs keep them and `etude data prepare recall` writes them.
+fn own_tasks(path: &Path) -> Outcome<Vec<Task>> {
+    let mut errors = RowErrors::new(NAMED);
+    let mut tasks = Vec::new();
+    for row in Rows::open(path).asked()? {
+        let row = row.asked()?;
+        let sound = |task| check_task(&row, &task).map(|()| task);
+        match row.parse().and_then(sound) {
+            Ok(task) => tasks.push(task),
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        let rows = match errors.count() {
+            1 => "1 row is no task".to_owned(),
+            n => format!("{n} rows are no tasks"),
+        };
+        return Err(Failure::Asked(anyhow!(
+            "{}: {rows} of the recall study: {}; make tasks of a dataset with `etude data prepare recall`, \
+             or name the format of its dialogues with tasks.format",
+            path.display(),
+            named(&errors)
+        )));
+    }
+    if tasks.is_empty() {
+        return Err(Failure::Asked(anyhow!(
+            "{} has no tasks; make some of a dataset with `etude data prepare recall`",
+            path.display()
+        )));
+    }
+    Ok(tasks)
+}
+
+/// The first errors, on one line.
+fn named(errors: &RowErrors) -> String {
+    let named: Vec<String> = errors.kept().iter().map(ToString::to_string).collect();
+    named.join("; ")
 }
 
 fn episodes(recipe: &Recipe, dialogues: &[Dialogue]) -> Vec<Task> {
@@ -96,17 +133,11 @@ fn dialogues(
     };
     let adapted = adapt(format, path, &options, &*count).asked()?;
     if !adapted.rejected.is_empty() && !recipe.tasks.skip_rejected {
-        let named: Vec<String> = adapted
-            .rejected
-            .kept()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
         return Err(Failure::Asked(anyhow!(
             "{}: {} rows are no {format}: {}; mend them, or leave them out with tasks.skip_rejected = true",
             path.display(),
             adapted.rejected.count(),
-            named.join("; ")
+            named(&adapted.rejected)
         )));
     }
     Ok(adapted.dialogues)

@@ -39,7 +39,7 @@ pub fn keyword_recall<'a>(response: &str, keywords: impl IntoIterator<Item = &'a
 /// Share of the parts of `gold` between semicolons whose normal form occurs in `response` (Mem-alpha's
 /// PerLTQA).
 pub fn hit_rate(response: &str, gold: &str) -> f64 {
-    let parts = gold.split(';').filter(|part| !normalize(part).is_empty());
+    let parts = gold.split(';').filter(|part| !part.trim().is_empty());
     mean(parts.map(|part| substring_exact_match(response, part)))
 }
 
@@ -69,25 +69,21 @@ pub fn objectives_met<A: AsRef<str>>(answer: &str, golds: &[Vec<A>]) -> usize {
         .split(';')
         .zip(golds)
         .filter(|(part, golds)| {
-            golds
-                .iter()
-                .any(|gold| exact_match(part, gold.as_ref()) == 1.0)
+            !part.trim().is_empty()
+                && golds
+                    .iter()
+                    .any(|gold| exact_match(part, gold.as_ref()) == 1.0)
         })
         .count()
 }
 
 /// Share of `golds` among the first `k` of `predictions`, compared by normal form.
 pub fn recall_at_k(predictions: &[String], golds: &[String], k: usize) -> f64 {
-    let first: Vec<String> = predictions
-        .iter()
-        .take(k)
-        .map(|item| normalize(item))
-        .collect();
-    mean(
-        golds
-            .iter()
-            .map(|gold| f64::from(first.contains(&normalize(gold)))),
-    )
+    let is_named = |gold: &String| {
+        let mut first = predictions.iter().take(k);
+        first.any(|item| exact_match(item, gold) == 1.0)
+    };
+    mean(golds.iter().map(|gold| f64::from(is_named(gold))))
 }
 
 /// Items of a recommendation in the order in which they stand: the lines from `1.` on, or, without numbers,

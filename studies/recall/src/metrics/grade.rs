@@ -76,7 +76,8 @@ pub struct Asked<'a> {
 /// `score` is what `metric` says. `exact_match` and `f1` are always there: LoCoMo's own under
 /// [`Metric::Locomo`], of the better of both readings under MemoryAgentBench's metrics, otherwise SQuAD's on
 /// the answer that `reading` finds. A question without an answer gives 1 or 0 everywhere, whether the answer
-/// abstains; LoCoMo's `score` of it knows the two official refusals only.
+/// abstains; LoCoMo's `score` of it knows the two official refusals only. An empty answer to a question that
+/// has one gives 0.
 pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading) -> Grade {
     let answer = reading.answer(response);
     let abstained = reading.abstains(&answer);
@@ -101,13 +102,15 @@ pub fn grade(asked: Asked<'_>, response: &str, metric: Metric, reading: &Reading
         return grade;
     }
     let said = reading.without_thinking(response).trim();
-    let readings = match metric {
+    let mut readings = match metric {
         Metric::MemoryAgentBenchExactMatch
         | Metric::MemoryAgentBenchSubstring
         | Metric::MemoryAgentBenchRougeL => memory_agent_bench_readings(said).to_vec(),
         Metric::InContextLearning | Metric::EventQa => vec![memory_agent_bench_answer(said)],
         _ => vec![grade.answer.clone()],
     };
+    // Who says nothing is not right, whatever the gold answer is.
+    readings.retain(|answer| !answer.trim().is_empty());
     let (exact_match, f1): (Pairwise<'_>, Pairwise<'_>) = match metric {
         Metric::Locomo => (&locomo::exact_match, &locomo::f1),
         _ => (&text::exact_match, &text::f1),
@@ -162,7 +165,10 @@ fn best(readings: &[String], score: Pairwise<'_>, gold: &str) -> f64 {
 fn score(metric: Metric, asked: Asked<'_>, said: &str, readings: &[String]) -> f64 {
     let category = locomo::Category::of(asked.question_type);
     let golds = || asked.answers.iter().map(String::as_str);
-    let max = |score: &dyn Fn(&str) -> f64| golds().map(score).fold(0.0, f64::max);
+    let max = |score: &dyn Fn(&str) -> f64| {
+        let said = golds().filter(|gold| !gold.trim().is_empty());
+        said.map(score).fold(0.0, f64::max)
+    };
     let max_of = |score: Pairwise<'_>| max(&|gold| best(readings, score, gold));
     match metric {
         Metric::ExactMatch | Metric::MemoryAgentBenchExactMatch | Metric::InContextLearning => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     porter::stem,
-    text::{f1_of_tokens, lower_without_punctuation, tokens, without_words},
+    text::{comparable, f1_of_tokens, lower_without_punctuation, tokens, without_words},
 };
 
 /// LoCoMo's kinds of questions. Their numbers are those of its files.
@@ -55,26 +55,27 @@ pub fn of_category(category: Option<Category>, gold: &str) -> &str {
     }
 }
 
-/// F1 of stemmed tokens; `and` goes with the articles, commas without a trace.
+/// F1 of stemmed tokens; `and` goes with the articles, commas without a trace. Texts of which nothing is left
+/// must be equal before that, and not empty.
 pub fn f1(prediction: &str, gold: &str) -> f64 {
-    f1_of_tokens(&stems(prediction), &stems(gold))
+    let (prediction, gold) = comparable(prediction, gold, normalize);
+    f1_of_tokens(&stems(&prediction), &stems(&gold))
 }
 
-/// 1 when both have the same set of tokens, in whatever order and number. Nothing is stemmed.
+/// 1 when both have the same set of tokens, in whatever order and number. Nothing is stemmed. Texts of which
+/// nothing is left must be equal before that.
 pub fn exact_match(prediction: &str, gold: &str) -> f64 {
-    let set = |text: &str| -> BTreeSet<String> { tokens(&normalize(text)).into_iter().collect() };
-    f64::from(set(prediction) == set(gold))
+    let (prediction, gold) = comparable(prediction, gold, normalize);
+    let set = |text: &str| -> BTreeSet<String> { tokens(text).into_iter().collect() };
+    f64::from(set(&prediction) == set(&gold))
 }
 
 /// Mean over the comma-separated parts of `gold` of the best F1 of a part of `prediction`.
 pub fn multi_answer_f1(prediction: &str, gold: &str) -> f64 {
-    let predictions: Vec<Vec<String>> = prediction.split(',').map(stems).collect();
-    let golds: Vec<Vec<String>> = gold.split(',').map(stems).collect();
-    let best = |gold: &Vec<String>| {
-        predictions
-            .iter()
-            .map(|prediction| f1_of_tokens(prediction, gold))
-            .fold(0.0, f64::max)
+    let golds: Vec<&str> = gold.split(',').collect();
+    let best = |gold: &&str| {
+        let parts = prediction.split(',');
+        parts.map(|part| f1(part, gold)).fold(0.0, f64::max)
     };
     golds.iter().map(best).sum::<f64>() / golds.len() as f64
 }
@@ -91,7 +92,8 @@ fn normalize(text: &str) -> String {
     without_words(&lower_without_punctuation(text), &["a", "an", "the", "and"])
 }
 
-fn stems(text: &str) -> Vec<String> {
-    let tokens = tokens(&normalize(text));
+/// Of a text in a normal form.
+fn stems(normal: &str) -> Vec<String> {
+    let tokens = tokens(normal);
     tokens.iter().map(|token| stem(token)).collect()
 }

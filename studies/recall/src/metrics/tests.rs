@@ -71,6 +71,14 @@ fn pairs_score_as_the_official_definitions_say() {
         let (prediction, gold) = (pair.prediction.as_str(), pair.gold.as_str());
         let locomo = |category| locomo::score(Some(category), prediction, gold);
         let rouge = rouge_l(prediction, gold);
+        // Of neither is anything left: the official scorers call them the same, whatever they are.
+        if normalize(prediction).is_empty() && normalize(gold).is_empty() {
+            let same = f64::from(prediction == gold);
+            for metric in [exact_match, f1, substring_exact_match, locomo::exact_match] {
+                assert_eq!(metric(prediction, gold), same, "{prediction:?}, {gold:?}");
+            }
+            continue;
+        }
         let found = [
             (
                 "exact_match",
@@ -368,6 +376,65 @@ fn grades_by_hand() {
             "{metric:?} of {response:?} against {golds:?}: {found:?}, not {expected:?}"
         );
     }
+}
+
+/// Nothing is left of `A` without articles; it is an answer all the same, and silence is none.
+#[test]
+fn answers_that_normal_forms_leave_nothing_of_are_compared_as_they_are() {
+    let pairwise = [
+        Metric::ExactMatch,
+        Metric::F1,
+        Metric::SubstringExactMatch,
+        Metric::HitRate,
+        Metric::Locomo,
+        Metric::LongMemEval,
+        Metric::MemoryAgentBenchExactMatch,
+        Metric::MemoryAgentBenchSubstring,
+        Metric::InContextLearning,
+        Metric::RecommendationRecallAt5,
+        Metric::MultiObjective,
+    ];
+    for metric in pairwise {
+        for (gold, response, expected) in [
+            ("A", "", 0.0),
+            ("A", " \n", 0.0),
+            ("A", "<think>A", 0.0),
+            ("A", "the", 0.0),
+            ("A", "an", 0.0),
+            ("A", "!", 0.0),
+            ("A", "B", 0.0),
+            ("A", "A", 1.0),
+            ("A", "a", 1.0),
+            ("The", "A", 0.0),
+            ("The", "the", 1.0),
+        ] {
+            for question_type in ["", "1", "2"] {
+                let (score, exact_match, f1) = graded(question_type, &[gold], response, metric);
+                assert_eq!(
+                    (score, exact_match, f1),
+                    (expected, expected, expected),
+                    "{metric:?} of {response:?} against {gold:?}, type {question_type:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(graded("", &["A"], "(A)", Metric::F1), (1.0, 1.0, 1.0));
+    assert_eq!(graded("", &["?"], "!", Metric::F1), (0.0, 0.0, 0.0));
+    assert_eq!(graded("", &["?"], "?", Metric::F1), (1.0, 1.0, 1.0));
+    // A gold answer of several, a part of one and an empty box are nothing to be right about.
+    assert_eq!(graded("", &["Rome", ""], "", Metric::F1), (0.0, 0.0, 0.0));
+    assert_eq!(
+        graded("1", &["tea, "], ",", Metric::Locomo),
+        (0.0, 0.0, 0.0)
+    );
+    assert_eq!(
+        graded("", &["7", ""], "\\boxed{}", Metric::RulerHotpotqa).0,
+        0.0
+    );
+    assert_eq!(
+        graded("", &["A", "Rome"], "; Rome", Metric::MultiObjective).0,
+        1.0
+    );
 }
 
 #[test]

@@ -8,14 +8,19 @@ pub fn normalize(text: &str) -> String {
     without_words(&lower_without_punctuation(text), &["a", "an", "the"])
 }
 
-/// 1 when both normal forms are equal.
+/// 1 when both normal forms are equal. Texts of which nothing is left, as the option `A`, must be equal
+/// before that: the official scorers call any two of them the same.
 pub fn exact_match(prediction: &str, gold: &str) -> f64 {
-    f64::from(normalize(prediction) == normalize(gold))
+    let (prediction, gold) = comparable(prediction, gold, normalize);
+    f64::from(prediction == gold)
 }
 
 /// F1 of the tokens of both normal forms. Where one of them is `yes`, `no` or `noanswer` (HotpotQA's
-/// guard) or empty (SQuAD 2.0) only equality counts.
+/// guard) or empty (SQuAD 2.0) only equality counts, as in [`exact_match`].
 pub fn f1(prediction: &str, gold: &str) -> f64 {
+    if normalize(gold).is_empty() {
+        return exact_match(prediction, gold);
+    }
     let (prediction, gold) = (normalize(prediction), normalize(gold));
     let closed = |text: &str| matches!(text, "yes" | "no" | "noanswer" | "");
     if closed(&prediction) || closed(&gold) {
@@ -24,15 +29,38 @@ pub fn f1(prediction: &str, gold: &str) -> f64 {
     f1_of_tokens(&tokens(&prediction), &tokens(&gold))
 }
 
-/// 1 when the normal form of `gold` stands anywhere in that of `prediction`. An empty one stands in an empty
-/// one alone.
+/// 1 when the normal form of `gold` stands anywhere in that of `prediction`. Where nothing is left of it, both
+/// must be equal, as in [`exact_match`].
 pub fn substring_exact_match(prediction: &str, gold: &str) -> f64 {
-    let (prediction, gold) = (normalize(prediction), normalize(gold));
-    f64::from(if gold.is_empty() {
-        prediction.is_empty()
+    let normal = normalize(gold);
+    if normal.is_empty() {
+        return exact_match(prediction, gold);
+    }
+    f64::from(normalize(prediction).contains(&normal))
+}
+
+/// Both texts in a normal form; where it leaves nothing of either, what they are without it.
+pub(super) fn comparable(
+    prediction: &str,
+    gold: &str,
+    normalize: impl Fn(&str) -> String,
+) -> (String, String) {
+    let normal = (normalize(prediction), normalize(gold));
+    if normal.0.is_empty() && normal.1.is_empty() {
+        (literal(prediction), literal(gold))
     } else {
-        prediction.contains(&gold)
-    })
+        normal
+    }
+}
+
+/// Lower case with single spaces; without punctuation, unless it is nothing else.
+fn literal(text: &str) -> String {
+    let plain = squeezed(&lower_without_punctuation(text));
+    if plain.is_empty() {
+        squeezed(&text.to_lowercase())
+    } else {
+        plain
+    }
 }
 
 /// Tokens between white space; each letter of a script that is written without spaces is one by itself.
@@ -100,7 +128,11 @@ pub(super) fn without_words(text: &str, words: &[&str]) -> String {
         kept.push_str(if words.contains(&run) { " " } else { run });
         rest = &rest[end..];
     }
-    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+    squeezed(&kept)
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Letters of Chinese and Japanese. Korean is written with spaces.

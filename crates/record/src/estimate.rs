@@ -27,9 +27,16 @@ impl Estimate {
         })
     }
 
-    /// True when the two intervals share no point.
-    pub fn is_apart_from(&self, other: &Self) -> bool {
-        self.low > other.high || other.low > self.high
+    /// Whether anything is known of how much of the value is chance: a single cluster, or clusters that are all
+    /// alike, give bounds that meet.
+    pub fn has_interval(&self) -> bool {
+        self.low < self.high
+    }
+
+    /// Whether the two intervals share a point; `None` where one of them is none.
+    pub fn overlaps(&self, other: &Self) -> Option<bool> {
+        let known = self.has_interval() && other.has_interval();
+        known.then(|| self.low <= other.high && other.low <= self.high)
     }
 }
 
@@ -64,6 +71,19 @@ mod tests {
         assert_eq!(found.value, 3.0);
         assert!((found.high - 3.0 - 2.7764 * 0.5f64.sqrt()).abs() < 1e-9);
         assert_eq!(Estimate::over_seeds(&[1.0]), None);
+    }
+
+    #[test]
+    fn bounds_that_meet_are_neither_apart_from_others_nor_not() {
+        let around = |value, half| Estimate {
+            value,
+            low: value - half,
+            high: value + half,
+        };
+        assert_eq!(around(0.5, 0.1).overlaps(&around(0.6, 0.1)), Some(true));
+        assert_eq!(around(0.5, 0.1).overlaps(&around(0.8, 0.1)), Some(false));
+        assert_eq!(around(0.0, 0.0).overlaps(&around(1.0, 0.0)), None);
+        assert_eq!(around(0.0, 0.0).overlaps(&around(0.8, 0.1)), None);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) value: String,
+    /// Empty where there is no interval.
     pub(crate) bounds: String,
     /// Where value and bounds lie on a track from the least to the greatest bound of the row
     /// (shares: from 0 to 1), in percent.
@@ -57,7 +58,7 @@ pub(crate) struct Cell {
 pub(crate) struct Change {
     pub(crate) difference: String,
     pub(crate) overlap: &'static str,
-    /// `good`, `bad` or `even`, by the metric's direction; `even` when the intervals overlap.
+    /// `good`, `bad` or `even`, by the metric's direction; `even` unless the intervals are apart.
     pub(crate) tone: &'static str,
 }
 
@@ -104,10 +105,9 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
         let interval = only.metrics[metric];
         let unit = Unit::of_metric(metric, [&interval].into_iter());
         return Some(format!(
-            "{} is {} (95 % interval {}) for {} on {}.",
+            "{} is {} for {} on {}.",
             words::label_of(metric),
-            unit.write(interval.value),
-            unit.bounds(interval),
+            unit.write_named(interval),
             only.name,
             words::count(only.n_tasks, "held-out task"),
         ));
@@ -117,13 +117,11 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
     let unit = Unit::of_metric(metric, [&old, &new].into_iter());
     let (verb, overlap) = (verb(old, new), overlap_said(old, new));
     Some(format!(
-        "{} {verb} from {} ({}) with {} to {} ({}) with {} on {}: {}, and {overlap}.",
+        "{} {verb} from {} with {} to {} with {} on {}: {}, and {overlap}.",
         words::label_of(metric),
-        unit.write(old.value),
-        unit.bounds(old),
+        unit.write_with_bounds(old),
         before.name,
-        unit.write(new.value),
-        unit.bounds(new),
+        unit.write_with_bounds(new),
         after.name,
         words::count(after.n_tasks, "held-out task"),
         unit.difference(new.value - old.value),
@@ -141,10 +139,10 @@ pub(crate) fn verb(old: Estimate, new: Estimate) -> &'static str {
 }
 
 pub(crate) fn overlap_said(old: Estimate, new: Estimate) -> &'static str {
-    if overlap(old, new) {
-        "the 95 % intervals overlap, so this run alone does not settle it"
-    } else {
-        "the 95 % intervals do not overlap"
+    match old.overlaps(&new) {
+        Some(true) => "the 95 % intervals overlap, so this run alone does not settle it",
+        Some(false) => "the 95 % intervals do not overlap",
+        None => "without intervals this run alone does not settle it",
     }
 }
 
@@ -170,11 +168,6 @@ fn episodes_of<'a>(
     evaluation: &'a Evaluation,
 ) -> Option<(&'a Evaluation, &'a Vec<Group>)> {
     Some((evaluation, run.episodes.get(&evaluation.name)?))
-}
-
-/// Whether two intervals have a point in common.
-pub(crate) fn overlap(a: Estimate, b: Estimate) -> bool {
-    a.low.max(b.low) <= a.high.min(b.high)
 }
 
 /// The main evaluations.
@@ -261,6 +254,14 @@ impl Row {
 }
 
 impl Cell {
+    /// The value, with its bounds where there are any.
+    pub(crate) fn said(&self) -> String {
+        match self.bounds.as_str() {
+            "" => self.value.clone(),
+            bounds => format!("{} ({bounds})", self.value),
+        }
+    }
+
     pub(crate) fn of(interval: Estimate, unit: Unit, least: f64, greatest: f64) -> Self {
         let span = if greatest > least {
             greatest - least
@@ -280,10 +281,10 @@ impl Cell {
 
 impl Change {
     pub(crate) fn of(old: Estimate, new: Estimate, unit: Unit, better: Better) -> Self {
-        let overlap = overlap(old, new);
+        let overlap = old.overlaps(&new);
         let rose = new.value > old.value;
         let tone = match better {
-            _ if overlap => "even",
+            _ if overlap != Some(false) => "even",
             Better::Higher if rose => "good",
             Better::Lower if !rose => "good",
             Better::Higher | Better::Lower => "bad",
@@ -291,10 +292,10 @@ impl Change {
         };
         Self {
             difference: unit.difference(new.value - old.value),
-            overlap: if overlap {
-                "intervals overlap"
-            } else {
-                "intervals apart"
+            overlap: match overlap {
+                Some(true) => "intervals overlap",
+                Some(false) => "intervals apart",
+                None => "no interval",
             },
             tone,
         }

@@ -132,7 +132,8 @@ impl Seeds {
                     seed: summary.seed,
                 });
             }
-            let apart = evaluations[AFTER].low > evaluations[BEFORE].high;
+            let (before, after) = (evaluations[BEFORE], evaluations[AFTER]);
+            let apart = before.overlaps(&after) == Some(false) && after.value > before.value;
             seeds.push(SeedResult {
                 run,
                 seed: summary.seed,
@@ -210,8 +211,12 @@ impl Seeds {
             headings.concat()
         );
         for one in &self.seeds {
-            let apart = if one.apart { "apart" } else { "overlap" };
-            text += &row(&one.seed.to_string(), &one.evaluations, apart);
+            let relation = match one.evaluations[BEFORE].overlaps(&one.evaluations[AFTER]) {
+                Some(false) => "apart",
+                Some(true) => "overlap",
+                None => "no interval",
+            };
+            text += &row(&one.seed.to_string(), &one.evaluations, relation);
         }
         text += &row("mean", &self.mean, "(t-interval over seeds)");
         if let Some(gain) = self.gain {
@@ -229,9 +234,7 @@ impl Seeds {
 
     /// Other metrics and other evaluations; empty for studies of one metric.
     fn further_text(&self) -> String {
-        let interval = |unit: Unit, found: Estimate| {
-            format!("{} ({})", unit.write(found.value), unit.bounds(found))
-        };
+        let interval = Unit::write_with_bounds;
         let mut text = String::new();
         if !self.changes.is_empty() {
             let heading = ["", BEFORE, AFTER, "gain", "seeds"].map(str::to_owned);

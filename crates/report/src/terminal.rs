@@ -1,6 +1,6 @@
 //! The end of a run as plain text.
 
-use crate::{gates::Verdict, page::Page, run_view::RunView, study};
+use crate::{comparison::Cell, gates::Verdict, page::Page, run_view::RunView, study};
 
 /// Characters of a line of a table or a paragraph, at most.
 const WIDTH: usize = 100;
@@ -42,7 +42,7 @@ pub fn summary_text(run: &RunView) -> String {
             };
             vec![
                 format!("gate {}", gate.name),
-                format!("{} {} ({})", gate.metric, gate.cell.value, gate.cell.bounds),
+                format!("{} {}", gate.metric, gate.cell.said()),
                 gate.limit.clone(),
                 verdict.to_owned(),
             ]
@@ -72,11 +72,11 @@ fn evaluation_rows(page: &Page) -> Vec<Vec<String>> {
     let mut rows = vec![heading];
     for row in &comparison.rows {
         let mut cells = vec![row.label.clone()];
-        cells.extend(row.cells.iter().map(|cell| {
-            cell.as_ref().map_or("–".to_owned(), |cell| {
-                format!("{} ({})", cell.value, cell.bounds)
-            })
-        }));
+        cells.extend(
+            row.cells
+                .iter()
+                .map(|cell| cell.as_ref().map_or("–".to_owned(), Cell::said)),
+        );
         if let Some(change) = &row.change {
             cells.push(format!("{}, {}", change.difference, change.overlap));
         }

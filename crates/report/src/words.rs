@@ -105,9 +105,28 @@ impl Unit {
         }
     }
 
-    /// A 95 % interval without its middle.
+    /// With its bounds, where there are any.
+    pub(crate) fn write_with_bounds(self, found: Estimate) -> String {
+        let value = self.write(found.value);
+        match self.bounds(found).as_str() {
+            "" => value,
+            bounds => format!("{value} ({bounds})"),
+        }
+    }
+
+    /// The same, saying what the bounds are.
+    pub(crate) fn write_named(self, found: Estimate) -> String {
+        let value = self.write(found.value);
+        match self.bounds(found).as_str() {
+            "" => value,
+            bounds => format!("{value} (95 % interval {bounds})"),
+        }
+    }
+
+    /// A 95 % interval without its middle; empty where there is none.
     pub(crate) fn bounds(self, interval: Estimate) -> String {
         match self {
+            _ if !interval.has_interval() => String::new(),
             Self::Share => format!("{:.1}–{:.1}", 100.0 * interval.low, 100.0 * interval.high),
             Self::Number => format!("{}–{}", number(interval.low), number(interval.high)),
         }

@@ -126,8 +126,11 @@ pub(super) fn sentence(run: &RunView) -> Option<String> {
     } else {
         format!(" (trained: {})", trained.join(", "))
     };
+    let paired = paired_gain(run, before, after).map_or_else(String::new, |gain| {
+        format!(" (paired by document {})", Unit::Share.bounds(gain))
+    });
     Some(format!(
-        "F1 {} from {} with {} to {} with {}{trained} on {}: {}, and {}{exact}.{}",
+        "F1 {} from {} with {} to {} with {}{trained} on {}: {}{paired}, and {}{exact}.{}",
         comparison::verb(old, new),
         interval(old),
         before.name,
@@ -140,6 +143,12 @@ pub(super) fn sentence(run: &RunView) -> Option<String> {
     ))
 }
 
+/// What the main metric gained, of evaluations that kept their episodes.
+fn paired_gain(run: &RunView, before: &Evaluation, after: &Evaluation) -> Option<Estimate> {
+    let episodes = |evaluation: &Evaluation| run.episodes.get(&evaluation.name);
+    recall::metrics::paired_gain(episodes(before)?, episodes(after)?, MAIN)
+}
+
 /// A sentence about the best baseline that the same policies read; empty without one.
 fn best_said(own: &Evaluation, replay: &Replay) -> String {
     let f1 = |evaluation: &Evaluation| evaluation.metrics.get(MAIN).copied();
@@ -149,10 +158,10 @@ fn best_said(own: &Evaluation, replay: &Replay) -> String {
     let Some(theirs) = f1(best) else {
         return String::new();
     };
-    let apart = if comparison::overlap(ours, theirs) {
-        "the intervals overlap"
-    } else {
-        "the intervals are apart"
+    let apart = match ours.overlaps(&theirs) {
+        Some(true) => "the intervals overlap",
+        Some(false) => "the intervals are apart",
+        None => "without intervals that may be chance",
     };
     let ahead = Unit::Share.difference((ours.value - theirs.value).abs());
     let ahead = ahead.trim_start_matches('+');
@@ -170,11 +179,7 @@ fn best_said(own: &Evaluation, replay: &Replay) -> String {
 }
 
 fn interval(found: Estimate) -> String {
-    format!(
-        "{} ({})",
-        Unit::Share.write(found.value),
-        Unit::Share.bounds(found)
-    )
+    Unit::Share.write_with_bounds(found)
 }
 
 /// The roles that the recipe reinforces.
@@ -340,11 +345,7 @@ fn ahead(own: &Evaluation, other: &Evaluation) -> Option<Change> {
 
 /// The baselines for the terminal, and F1 by question type.
 pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
-    let written = |cell: &Option<Cell>| {
-        cell.as_ref().map_or("–".to_owned(), |cell| {
-            format!("{} ({})", cell.value, cell.bounds)
-        })
-    };
+    let written = |cell: &Option<Cell>| cell.as_ref().map_or("–".to_owned(), Cell::said);
     let mut tables = Vec::new();
     if let Some(baselines) = Baselines::of(replay) {
         for reader in &baselines.readers {

@@ -72,6 +72,33 @@ fn the_result_is_said_in_one_sentence() {
     }
 }
 
+/// One task before and after: nothing is known of chance, so nothing is called real.
+#[test]
+fn bounds_that_meet_are_called_neither_apart_nor_overlapping() {
+    let view = view_of(|path| {
+        let run = fixture::begin_study(path, "recall", 1, "");
+        for (name, f1) in [("sft/last_k", 0.5), ("sft", 0.0), ("rl", 1.0)] {
+            let metrics = [("f1".to_owned(), fixture::around(f1, 0.0))].into();
+            fixture::evaluate(&run, name, "reader", 1, metrics, None);
+        }
+    });
+    let text = summary_text(&view);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = words.join(" ");
+    for part in [
+        "F1 rose from 0.0 % with sft to 100.0 % with rl on 1 held-out task: +100.0 points, and without \
+         intervals this run alone does not settle it.",
+        "rl is 50.0 points above it, and without intervals that may be chance.",
+        "+100.0 points, no interval",
+    ] {
+        assert!(said.contains(part), "{part}\n{text}");
+    }
+    assert!(
+        !text.contains("apart") && !text.contains("(0.0–0.0)"),
+        "{text}"
+    );
+}
+
 #[test]
 fn an_episode_is_told_turn_by_turn() {
     let view = view_of(whole_run);

@@ -5,14 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Cluster, Estimate, Group, bootstrap, proportion};
+use record::{Estimate, Group};
 
 use crate::{
     event::{Event, Evidence, Grade, Notes},
     memory::{Fact, FactId, OpKind, OpRecord, OpStatus},
 };
 
-use super::Metric;
+use super::{
+    Metric,
+    sample::{Kind, Sample},
+};
 
 /// The measures of an evaluation by name. One without anything to measure is absent; episodes without a
 /// verdict are in none. Those marked * are there once more for every question type, as `f1/temporal`.
@@ -35,7 +38,9 @@ use super::Metric;
 /// | `step_reward`, `step_reward/NAME` | events that it scored | mean |
 ///
 /// Shares have Wilson intervals at the effective number of independent items; all others the percentiles of
-/// a bootstrap over documents (1000 resamples, always the same ones for the same number of documents).
+/// a bootstrap over documents (1000 resamples, always the same ones for the same number of documents), those
+/// between 0 and 1 Wilson's too where documents are all alike. Amounts of a single document, or that are the
+/// same in all of them, have no interval: their bounds meet.
 pub fn of_evaluation(groups: &[Group]) -> BTreeMap<String, Estimate> {
     let measured = measure(&notes_of(groups));
     let estimated = |(name, sample): (String, Sample)| Some((name, sample.estimate()?));
@@ -47,6 +52,16 @@ pub fn of_step(groups: &[Group]) -> BTreeMap<String, f64> {
     let measured = measure(&notes_of(groups));
     let mean = |(name, sample): (String, Sample)| Some((name, sample.mean()?));
     measured.into_iter().filter_map(mean).collect()
+}
+
+/// What a measure gained from one evaluation to another of the same tasks: documents are drawn together, so that
+/// what makes some harder than others is not in the interval. `None` where fewer than two documents are in
+/// both, where the measure is not in both, or where all documents gained alike.
+pub fn paired_gain(before: &[Group], after: &[Group], measure_name: &str) -> Option<Estimate> {
+    let [before, after] = [before, after].map(|groups| measure(&notes_of(groups)));
+    before
+        .get(measure_name)?
+        .paired_gain(after.get(measure_name)?)
 }
 
 /// How large memories are after a turn.
@@ -85,68 +100,6 @@ pub fn memory_over_turns(groups: &[Group]) -> Vec<MemorySize> {
         })
     };
     turns.into_iter().filter_map(size).collect()
-}
-
-/// What is observed of one measure, by document.
-struct Sample {
-    kind: Kind,
-    documents: BTreeMap<String, Cluster>,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    /// Items are hits or not.
-    Share,
-    /// Items are between 0 and 1.
-    Fraction,
-    Amount,
-}
-
-impl Sample {
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            documents: BTreeMap::new(),
-        }
-    }
-
-    fn add(&mut self, document: &str, value: f64) {
-        self.add_all(document, value, 1.0);
-    }
-
-    fn add_all(&mut self, document: &str, hits: f64, total: f64) {
-        let cluster = match self.documents.get_mut(document) {
-            Some(cluster) => cluster,
-            None => self.documents.entry(document.to_owned()).or_default(),
-        };
-        cluster.hits += hits;
-        cluster.total += total;
-    }
-
-    fn mean(&self) -> Option<f64> {
-        mean(self.documents.values())
-    }
-
-    fn estimate(&self) -> Option<Estimate> {
-        let clusters: Vec<Cluster> = self.documents.values().copied().collect();
-        // A single document says nothing of the spread between documents. What lies between 0 and 1 then
-        // has the interval of one single item.
-        if matches!(self.kind, Kind::Share)
-            || (matches!(self.kind, Kind::Fraction) && clusters.len() < 2)
-        {
-            return proportion(clusters.into_iter());
-        }
-        bootstrap(clusters.len(), |sample| {
-            mean(sample.map(|index| &clusters[index]))
-        })
-    }
-}
-
-fn mean<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Option<f64> {
-    let (hits, total) = clusters.fold((0.0, 0.0), |(hits, total), cluster| {
-        (hits + cluster.hits, total + cluster.total)
-    });
-    (total > 0.0).then(|| hits / total)
 }
 
 /// Samples by the name of their measure.

@@ -6,10 +6,11 @@ pub mod locomo;
 mod measures;
 pub mod overlap;
 pub mod porter;
+mod sample;
 pub mod text;
 
 pub use grade::{Asked, Metric, grade, grade_turn};
-pub use measures::{MemorySize, memory_over_turns, of_evaluation, of_step};
+pub use measures::{MemorySize, memory_over_turns, of_evaluation, of_step, paired_gain};
 
 #[cfg(test)]
 mod tests;

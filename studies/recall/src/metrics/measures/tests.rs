@@ -344,6 +344,69 @@ fn episodes_without_a_verdict_are_in_no_measure() {
     assert_eq!(notes_of(&groups).len(), 1);
 }
 
+/// One answer about each of `f1s` documents.
+fn answered(f1s: &[f64]) -> Group {
+    let answer = |(document, f1): (usize, &f64)| {
+        let graded = Event {
+            grade: Some(grade("", 0.0, *f1)),
+            memory_tokens: 7,
+            ..event(0, TurnRole::Target)
+        };
+        notes(&document.to_string(), vec![graded])
+    };
+    let all: Vec<Notes> = f1s.iter().enumerate().map(answer).collect();
+    group(&all)
+}
+
+#[test]
+fn documents_that_are_all_alike_prove_nothing() {
+    let of = |f1s: &[f64]| of_evaluation(&[answered(f1s)])["f1"];
+    // Wilson's bounds of 0 and 8 of 8: 1 / (1 + n / z²).
+    let far = 3.8415 / (8.0 + 3.8415);
+    let none = of(&[0.0; 8]);
+    assert!(
+        none.low == 0.0 && (none.high - far).abs() < 1e-4,
+        "{none:?}"
+    );
+    let all = of(&[1.0; 8]);
+    assert!(
+        all.high == 1.0 && (all.low - 1.0 + far).abs() < 1e-4,
+        "{all:?}"
+    );
+    assert_eq!(none.overlaps(&all), Some(false));
+    let half = of(&[0.5; 8]);
+    assert!(half.low < 0.5 && half.high > 0.5, "{half:?}");
+    // A single document against another result for it.
+    assert_eq!(of(&[0.0]).overlaps(&of(&[1.0])), Some(true));
+    let one = of_evaluation(&[answered(&[0.0])])["memory_tokens"];
+    assert!(!one.has_interval(), "{one:?}");
+}
+
+#[test]
+fn gains_are_paired_by_document() {
+    let gain =
+        |before: &[f64], after: &[f64]| paired_gain(&[answered(before)], &[answered(after)], "f1");
+    // Easy and hard documents, all of which gained about a tenth.
+    let before: Vec<f64> = (0..20).map(|i| f64::from(i % 2) * 0.8).collect();
+    let after: Vec<f64> = (0..20)
+        .map(|i| before[i] + if i % 4 < 2 { 0.08 } else { 0.12 })
+        .collect();
+    let found = gain(&before, &after).unwrap();
+    assert!((found.value - 0.1).abs() < 1e-12);
+    // Standard error 0.02 / sqrt(20) = 0.0045.
+    assert!((0.088..0.096).contains(&found.low), "{found:?}");
+    assert!((0.104..0.112).contains(&found.high), "{found:?}");
+    let apart = of_evaluation(&[answered(&before)])["f1"]
+        .overlaps(&of_evaluation(&[answered(&after)])["f1"]);
+    assert_eq!(apart, Some(true));
+    assert_eq!(gain(&[0.0; 3], &[1.0; 3]), None);
+    assert_eq!(gain(&[0.0], &[1.0]), None);
+    assert_eq!(
+        paired_gain(&[answered(&before)], &[answered(&after)], "none"),
+        None
+    );
+}
+
 prop_compose! {
     fn any_answer()(document in 0u8..6, kind in 0u8..3, f1 in 0u8..5, abstained: bool) -> Notes {
         let f1 = f64::from(f1) / 4.0;

@@ -19,6 +19,12 @@ pub(crate) struct Work {
     terminal: bool,
 }
 
+/// `1 task`, `2 tasks`.
+pub(crate) fn count_of(n: usize, noun: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{ending}")
+}
+
 impl Screen {
     pub(crate) fn new() -> Self {
         Self {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::metrics::Metric;
+
 use crate::metrics::Asked;
 
 /// One sample of a dataset: sessions in the order in which they took place, and the questions about
@@ -19,6 +21,9 @@ pub struct Dialogue {
     /// Names the text that the sessions are made of. Samples of one document are never on both sides
     /// of a division into training and evaluation.
     pub document: String,
+    /// How answers are scored; absent, as the name of the dataset says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
     pub sessions: Vec<Session>,
     pub questions: Vec<Question>,
     /// Written beforehand and verified to be answered by their session: what `step_rewards.chunk_qa` asks

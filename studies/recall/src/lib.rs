@@ -17,6 +17,7 @@ mod play;
 mod prompts;
 mod room;
 pub mod step_reward;
+mod source_name;
 mod study;
 mod task;
 pub mod tiny;

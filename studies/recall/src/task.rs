@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     dialogue::{Answers, ChunkQuestion, Dialogue, Question, Utterance},
     event::Evidence,
-    metrics::Asked,
+    metrics::{Asked, Metric},
 };
 
 /// What one episode plays: history turns that are remembered, target turns that are answered.
@@ -74,6 +74,9 @@ pub struct Facts {
     pub data_source: String,
     /// What training and evaluation are divided by.
     pub document: String,
+    /// How answers are scored; absent, as the name of the dataset says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
     /// Of target turns, by `turn_id`.
     pub questions: BTreeMap<u32, QuestionFacts>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -175,6 +178,7 @@ impl Task {
             facts: Facts {
                 data_source: dialogue.data_source.clone(),
                 document: dialogue.document.clone(),
+                metric: dialogue.metric,
                 questions: facts.collect(),
                 metadata: dialogue.metadata.clone(),
             },
@@ -187,6 +191,12 @@ impl Task {
 }
 
 impl Task {
+    /// How its answers are scored where a recipe does not say.
+    pub fn metric(&self) -> Metric {
+        let of_source = || Metric::of_source(&self.facts.data_source);
+        self.facts.metric.unwrap_or_else(of_source)
+    }
+
     /// What the answer of the target turn `turn_id` is graded against; `None` for other turns.
     pub(crate) fn asked(&self, turn_id: u32) -> Option<Asked<'_>> {
         let gold = self.gold.answers.get(&turn_id)?;

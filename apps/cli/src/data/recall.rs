@@ -13,6 +13,7 @@ use dataset::JsonlWriter;
 use recall::{
     Dialogue, Granularity, Task,
     adapters::{Counts, Format, Options, adapt, divide},
+    metrics::Metric,
 };
 use record::Seed;
 use serde::Serialize;
@@ -41,7 +42,8 @@ pub(crate) struct RecallArgs {
     /// What the dataset calls this part of itself; a part of every task's id
     #[arg(long, value_name = "NAME", default_value = "train", value_parser = part_of_an_id)]
     split: String,
-    /// Name the dataset in place of what its rows say
+    /// Name the dataset in place of what its rows say: the first part of every task's id. How answers are scored
+    /// and how long turns are goes by what the rows say all the same
     #[arg(long, value_name = "NAME", value_parser = part_of_an_id)]
     source: Option<String>,
     /// The fraction of documents to evaluate on; 0 for none, 1 for all
@@ -94,6 +96,8 @@ struct Side {
     documents: usize,
     questions: usize,
     by_source: BTreeMap<String, usize>,
+    /// Tasks by how their answers are scored.
+    by_metric: BTreeMap<Metric, usize>,
 }
 
 pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
@@ -224,6 +228,9 @@ impl Made {
             documents.insert((&dialogue.data_source, &dialogue.document));
             side.questions += dialogue.questions.len();
             let made = Task::of_dialogue(dialogue, granularity);
+            for task in &made {
+                *side.by_metric.entry(task.metric()).or_default() += 1;
+            }
             *side
                 .by_source
                 .entry(dialogue.data_source.clone())
@@ -280,6 +287,11 @@ fn text(prepared: &Prepared) -> String {
                 side.questions,
                 side.documents
             ));
+            let scored = side.by_metric.iter();
+            lines.extend(scored.map(|(metric, number)| {
+                let what = format!("tasks scored by {metric}");
+                format!("  {what:<46} {number:>9}")
+            }));
         }
     }
     for (what, number) in &prepared.counts.0 {

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::dialogue::{Session, Utterance};
+use crate::{
+    dialogue::{Session, Utterance},
+    source_name::{SourceName, Suite},
+};
 
 /// Counts the tokens of a text, as the model that will read it does.
 pub type CountTokens<'a> = dyn Fn(&str) -> usize + 'a;
@@ -18,22 +21,22 @@ const CUTS: [&[&str]; 4] = [
 /// Tokens of a history turn (spec, sections 1.3 and 7): 4 096 in MemoryAgentBench, 2 048 elsewhere, and
 /// 1 024 wherever examples are read to be learnt from (test-time learning).
 pub fn chunk_tokens(data_source: &str) -> usize {
-    let name = data_source.to_lowercase().replace(['-', '_', ' '], "");
+    let source = SourceName::of(data_source);
     let learns = [
         "icl",
         "recsys",
         "pubmedrct",
         "testtimelearning",
+        "banking77",
+        "clinic150",
         "nlu",
         "trec",
-        "banking77",
-        "clinic",
     ]
     .iter()
-    .any(|part| name.contains(part));
+    .any(|name| source.begins(name));
     if learns {
         1024
-    } else if name.contains("memoryagentbench") {
+    } else if source.is_of(Suite::MemoryAgentBench) {
         4096
     } else {
         2048
@@ -199,6 +202,10 @@ mod tests {
             ("memoryagentbench-ruler_qa1_197K", 4096),
             ("longmemeval", 2048),
             ("memalpha-squad", 2048),
+            // Other names that have such a name inside.
+            ("chronicles", 2048),
+            ("trecking-diaries", 2048),
+            ("my-memoryagentbench", 2048),
         ] {
             assert_eq!(chunk_tokens(source), tokens, "{source}");
         }

@@ -11,7 +11,10 @@ use super::{
     chunk::{self, CountTokens, chunk_tokens},
     values::{Texts, without_nulls},
 };
-use crate::dialogue::{Answers, ChunkQuestion, Dialogue, Question, Session, Utterance};
+use crate::{
+    dialogue::{Answers, ChunkQuestion, Dialogue, Question, Session, Utterance},
+    metrics::Metric,
+};
 
 /// How often what happened, by name: rows, questions, what was left out and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -100,11 +103,7 @@ impl<'a> Desk<'a> {
     fn budget(&self, data_source: &str) -> usize {
         self.options
             .chunk_tokens
-            .unwrap_or_else(|| chunk_tokens(self.source(data_source)))
-    }
-
-    fn source<'b>(&'b self, data_source: &'b str) -> &'b str {
-        self.options.data_source.as_deref().unwrap_or(data_source)
+            .unwrap_or_else(|| chunk_tokens(data_source))
     }
 
     /// The dialogue, its sessions cut to the budget of its source.
@@ -115,7 +114,10 @@ impl<'a> Desk<'a> {
         sessions: Vec<Session>,
         questions: Vec<Asked>,
     ) -> Dialogue {
-        let data_source = self.source(&sample.data_source).to_owned();
+        // Another name changes neither how answers are scored nor how turns are cut.
+        let metric = Metric::of_source(&sample.data_source);
+        let named = self.options.data_source.clone();
+        let data_source = named.unwrap_or_else(|| sample.data_source.clone());
         let document = sample.document.unwrap_or_else(|| digest(&sessions));
         let budget = self.budget(&sample.data_source);
         let mut turns = Vec::new();
@@ -132,6 +134,7 @@ impl<'a> Desk<'a> {
             data_source: data_source.replace('/', "_"),
             split: self.options.split.clone(),
             document,
+            metric: Some(metric),
             sessions: turns,
             questions: questions.into_iter().map(Asked::question).collect(),
             chunk_questions: Vec::new(),

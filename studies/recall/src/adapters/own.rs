@@ -28,8 +28,9 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         })
         .collect();
     let mut read = desk.dialogue(row, sample, dialogue.sessions, questions);
-    // It says itself which part it is of.
+    // It says itself which part it is of, and may say how answers are scored.
     read.split = dialogue.split;
+    read.metric = dialogue.metric.or(read.metric);
     read.chunk_questions = dialogue.chunk_questions;
     Ok(vec![read])
 }

@@ -1,5 +1,7 @@
 //! One entry from a response to its grade: the metric of a benchmark, by name.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -12,7 +14,12 @@ use super::{
     overlap::{bleu_1, rouge_l},
     text,
 };
-use crate::{answer::Reading, event::Grade, task::Task};
+use crate::{
+    answer::Reading,
+    event::Grade,
+    source_name::{SourceName, Suite},
+    task::Task,
+};
 
 /// How answers to a benchmark's questions are scored. Where several gold answers are right the best counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -218,35 +225,56 @@ fn long_mem_eval(question_type: &str, answer: &str, gold: &str) -> f64 {
 }
 
 impl Metric {
-    /// The metric of a dataset that an adapter names, by what its name contains; F1 for the others.
+    /// The metric of a dataset, where its name begins with that of one that has a metric of its own; F1 for the
+    /// others. What may well be the name of something else counts within its suite alone.
     pub fn of_source(data_source: &str) -> Self {
-        let name = data_source.to_lowercase().replace(['-', '_', ' '], "");
-        let has = |part: &str| name.contains(part);
+        use Suite::{MemAlpha, MemoryAgentBench};
+        let source = SourceName::of(data_source);
+        let one_of = |names: &[&str]| names.iter().any(|name| source.begins(name));
+        let in_alpha = |name| source.begins_in(MemAlpha, name);
+        let in_bench = |name| source.begins_in(MemoryAgentBench, name);
         let table = [
-            (has("locomo"), Self::Locomo),
-            (has("longmemeval") || has("lmetrain"), Self::LongMemEval),
-            (has("booksum"), Self::KeywordRecall),
-            (has("perltqa"), Self::HitRate),
-            (has("pubmed"), Self::BoxedInteger),
-            (has("icl") && has("memalpha"), Self::BoxedInteger),
+            (one_of(&["locomo", "locomo10"]), Self::Locomo),
+            (one_of(&["longmemeval", "lmetrain"]), Self::LongMemEval),
+            (one_of(&["booksum"]), Self::KeywordRecall),
+            (one_of(&["perltqa"]), Self::HitRate),
             (
-                has("memalpha") && (has("squad") || has("hotpotqa")),
+                one_of(&["pubmedrct"]) || in_alpha("pubmed") || in_alpha("icl"),
+                Self::BoxedInteger,
+            ),
+            (
+                in_alpha("squad") || in_alpha("hotpotqa"),
                 Self::SubstringExactMatch,
             ),
-            (has("icl"), Self::InContextLearning),
-            (has("eventqa"), Self::EventQa),
-            (has("detective"), Self::MemoryAgentBenchExactMatch),
-            (has("recsys"), Self::RecommendationRecallAt5),
-            (has("infbench"), Self::MemoryAgentBenchRougeL),
-            (has("niah"), Self::NeedleRecall),
-            (has("rulerhqa"), Self::RulerHotpotqa),
             (
-                has("ruler") || has("factcons") || has("memorymerging"),
+                one_of(&["iclbanking77", "iclclinic150", "iclnlu", "icltrec"]) || in_bench("icl"),
+                Self::InContextLearning,
+            ),
+            (one_of(&["eventqa"]), Self::EventQa),
+            (one_of(&["detectiveqa"]), Self::MemoryAgentBenchExactMatch),
+            (
+                one_of(&["recsysredial"]) || in_bench("recsys"),
+                Self::RecommendationRecallAt5,
+            ),
+            (one_of(&["infbench"]), Self::MemoryAgentBenchRougeL),
+            (one_of(&["rulerniah", "niah"]), Self::NeedleRecall),
+            (one_of(&["rulerhqa"]), Self::RulerHotpotqa),
+            (
+                one_of(&["rulerqa1", "rulerqa2", "factconsolidation", "memorymerging"])
+                    || in_bench("ruler")
+                    || in_bench("factcons"),
                 Self::MemoryAgentBenchSubstring,
             ),
-            (has("mem1"), Self::MultiObjective),
+            (one_of(&["mem1"]), Self::MultiObjective),
         ];
         let found = table.into_iter().find(|(is_it, _)| *is_it);
         found.map_or(Self::F1, |(_, metric)| metric)
+    }
+}
+
+/// As recipes name it.
+impl fmt::Display for Metric {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
     }
 }

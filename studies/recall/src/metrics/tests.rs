@@ -471,6 +471,7 @@ fn a_turn_is_graded_with_its_evidence() {
         data_source: "tiny".to_owned(),
         split: "test".to_owned(),
         document: "a".to_owned(),
+        metric: None,
         sessions: vec![session("s1", "D1:1"), session("s2", "D2:1")],
         questions: vec![question.with_evidence(evidence.to_vec())],
         chunk_questions: Vec::new(),
@@ -514,6 +515,30 @@ fn every_source_has_its_metric() {
     ] {
         assert_eq!(Metric::of_source(source), metric, "{source}");
     }
+    // Names of other datasets that have such a name inside, or begin with letters of one.
+    for source in [
+        "news-articles",
+        "chronicles",
+        "particle-physics",
+        "rulers",
+        "rulers-of-england",
+        "ruler-history",
+        "detective-stories",
+        "mem10k",
+        "my-mem1",
+        "icl",
+        "pubmed-abstracts",
+        "about-locomo",
+        "locomotives",
+        "not-longmemeval",
+        "squad",
+        "",
+        "-/-",
+    ] {
+        assert_eq!(Metric::of_source(source), Metric::F1, "{source}");
+    }
+    assert_eq!(Metric::MultiObjective.to_string(), "multi_objective");
+    assert_eq!(Metric::Bleu1.to_string(), "bleu_1");
 }
 
 proptest! {

@@ -231,8 +231,8 @@ impl Walk<'_> {
     }
 
     fn metric(&self) -> Metric {
-        let of_source = || Metric::of_source(&self.task.facts.data_source);
-        self.stage.config.reward.metric.unwrap_or_else(of_source)
+        let own = self.stage.config.reward.metric;
+        own.unwrap_or_else(|| self.task.metric())
     }
 
     /// Counts a view that was cut, and says which of the hits it shows.

@@ -112,6 +112,7 @@ impl Draft {
             data_source: "tiny".to_owned(),
             split: self.split.name().to_owned(),
             document: format!("{}/{name}", self.split.name()),
+            metric: None,
             sessions: sessions.collect(),
             questions: questions.collect(),
             chunk_questions: Vec::new(),

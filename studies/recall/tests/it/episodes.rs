@@ -34,6 +34,7 @@ fn dialogue(sample: usize, sessions: usize, questions: usize) -> Dialogue {
         data_source: "boxes".to_owned(),
         split: "test".to_owned(),
         document: sample.to_string(),
+        metric: None,
         sessions: (0..sessions).map(session).collect(),
         questions: (0..questions).map(question).collect(),
         chunk_questions: Vec::new(),

@@ -1,9 +1,10 @@
 //! Phase `tasks`: dialogues of the small world, or of files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use recall::{
-    Task,
+    JUDGE, Task,
+    metrics::Metric,
     tiny::{Draft, Split},
 };
 use record::Seed;
@@ -11,6 +12,7 @@ use record::Seed;
 use super::{RecallRun, files::tasks_of_files, recipe::Recipe};
 use crate::{
     failure::Outcome,
+    screen::count_of,
     walk::tasks::{EVAL, TRAIN, TaskSets},
 };
 
@@ -51,8 +53,37 @@ impl RecallRun<'_> {
             (turns - targets) as f64 / tasks,
             targets as f64 / tasks,
         ));
+        frame.screen.say(format!(
+            "  {}",
+            scored(self.recipe, all().map(AsRef::as_ref))
+        ));
         Ok(sets)
     }
+}
+
+/// How answers to these tasks are scored.
+fn scored<'a>(recipe: &Recipe, tasks: impl Iterator<Item = &'a Task>) -> String {
+    if recipe.reward.judge {
+        return format!("answers are judged by the role {JUDGE}");
+    }
+    if let Some(metric) = recipe.reward.metric {
+        return format!("answers are scored by {metric} (reward.metric)");
+    }
+    let mut counted: BTreeMap<Metric, usize> = BTreeMap::new();
+    for task in tasks {
+        *counted.entry(task.metric()).or_default() += 1;
+    }
+    let all: Vec<String> = match counted.len() {
+        1 => counted.keys().map(ToString::to_string).collect(),
+        _ => counted
+            .iter()
+            .map(|(metric, n)| format!("{metric} in {}", count_of(*n, "task")))
+            .collect(),
+    };
+    format!(
+        "answers are scored by {}, as their datasets are; reward.metric names another",
+        all.join(", ")
+    )
 }
 
 /// The tasks of a recipe, to train on and to evaluate on.

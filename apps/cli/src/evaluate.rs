@@ -90,6 +90,6 @@ pub(crate) fn again<W: StudyWalk>(
             .collect();
         return print_json(&json!({ "tasks": again.tasks, "evaluations": evaluations }));
     }
-    let lines: Vec<String> = results.iter().map(W::line).collect();
+    let lines: Vec<String> = results.iter().map(|one| W::line(&recipe, one)).collect();
     print_text(&lines.join("\n"))
 }

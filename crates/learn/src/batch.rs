@@ -97,7 +97,7 @@ pub fn rewards_of_groups(
         let alone = graded == 1
             && sampled.len() > 1
             && !config.advantage.is_by_token()
-            && config.singleton == Singleton::Keep;
+            && config.singleton() == Singleton::Keep;
         let without_baseline = config.advantage.needs_greedy() && baseline.is_none();
         let (parts, of_steps) = steps_of(sampled, &members, roles, config)?;
         let silent = uniform && parts.iter().all(|part| *part == 0.0);

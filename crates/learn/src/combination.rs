@@ -44,7 +44,7 @@ fn of_advantage(config: &AlgorithmConfig) -> Result<(), ConfigError> {
         "absent, and so must the rest of step: advantages that go token by token have no step part",
         !advantage.is_by_token() || config.step.is_none(),
     )?;
-    if config.singleton != Singleton::Keep && advantage.is_by_token() {
+    if config.singleton() != Singleton::Keep && advantage.is_by_token() {
         return Err(ConfigError {
             key: "singleton",
             value: "zero".to_owned(),

@@ -42,9 +42,9 @@ pub struct AlgorithmConfig {
     pub loss_scale_factor: Option<f64>,
     /// What becomes of groups whose rewards are all equal.
     pub zero_variance: ZeroVariance,
-    /// What an episode is worth that is alone in its group with a verdict.
-    #[serde(skip_serializing_if = "Singleton::is_keep")]
-    pub singleton: Singleton,
+    /// What an episode is worth that is alone in its group with a verdict. Absent: [`Singleton::Keep`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub singleton: Option<Singleton>,
     /// What each step was worth, beside its episode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepConfig>,
@@ -100,9 +100,10 @@ pub enum Singleton {
     Zero,
 }
 
-impl Singleton {
-    fn is_keep(&self) -> bool {
-        *self == Self::Keep
+impl AlgorithmConfig {
+    /// What becomes of an episode that nothing is compared with.
+    pub fn singleton(&self) -> Singleton {
+        self.singleton.unwrap_or_default()
     }
 }
 
@@ -159,7 +160,7 @@ impl Default for AlgorithmConfig {
             lambda: 1.0,
             covariance: CovarianceConfig::default(),
             rollout_correction: None,
-            singleton: Singleton::Keep,
+            singleton: None,
             step: None,
             loss_mode: LossMode::Vanilla,
             clip_low: 0.2,

@@ -111,7 +111,7 @@ impl Rewards {
             }
         }
         let mut worth = advantages(&groups, config.advantage);
-        if config.singleton == Singleton::Zero {
+        if config.singleton() == Singleton::Zero {
             let alone = |group: &&mut Vec<Option<f64>>| group.iter().flatten().count() == 1;
             for advantage in worth.iter_mut().filter(alone).flatten().flatten() {
                 *advantage = 0.0;

@@ -59,7 +59,7 @@ impl Page {
                 .unwrap_or_else(|| "There is no evaluation yet, so there is no result.".to_owned()),
             gate_warning: gate_warning(&gates),
             facts: facts(replay),
-            problems: run.problems.clone(),
+            problems: problems(run),
             comparison: study.comparison(replay),
             comparison_about: study.comparison_about(),
             gates_about: gates::about(replay),
@@ -92,6 +92,24 @@ fn status(replay: &Replay) -> String {
         Some(step) => format!("not finished: {ended} phase {phase}, step {}", step.step),
         None => format!("not finished: {ended} phase {phase}"),
     }
+}
+
+/// What could not be read, and groups of which one episode alone had a verdict.
+fn problems(run: &RunView) -> Vec<String> {
+    let mut problems = run.problems.clone();
+    let steps = run.replay.steps("rl");
+    let alone = steps.filter_map(|step| step.metrics.get("rollout/singleton_groups"));
+    let (groups, steps) = alone
+        .filter(|groups| **groups > 0.0)
+        .fold((0.0, 0), |(sum, steps), groups| (sum + groups, steps + 1));
+    if steps > 0 {
+        problems.push(format!(
+            "{} in {} had a single episode with a verdict, which nothing was compared with",
+            words::count(groups as u64, "group"),
+            words::count(steps, "step"),
+        ));
+    }
+    problems
 }
 
 fn gate_warning(gates: &[Gate]) -> Option<String> {

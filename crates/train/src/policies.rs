@@ -199,7 +199,7 @@ fn played(groups: &[Group], algorithm: &AlgorithmConfig, stats: &BatchStats) -> 
     let mut measured: Metrics = metrics::episodes(groups, stats);
     let retries = Tally::of(groups).retries as f64;
     measured.insert("rollout/retries".to_owned(), retries);
-    if algorithm.singleton != Singleton::Keep || algorithm.step.is_some() {
+    if algorithm.singleton() != Singleton::Keep || algorithm.step.is_some() {
         measured.extend(metrics::group_sizes(stats));
     }
     measured

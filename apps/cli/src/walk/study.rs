@@ -69,7 +69,7 @@ pub(crate) trait StudyWalk: 'static {
     fn evaluate(again: &Again<'_>, recipe: &Self::Recipe) -> Outcome<Vec<Evaluated>>;
 
     /// An evaluation in one line.
-    fn line(evaluated: &Evaluated) -> String;
+    fn line(recipe: &Self::Recipe, evaluated: &Evaluated) -> String;
 
     /// Adds the study's models and phases to a plan.
     fn plan(recipe: &Self::Recipe, plan: &mut Plan) -> Outcome<()>;

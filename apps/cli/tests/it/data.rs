@@ -67,10 +67,19 @@ fn datasets_become_tasks_divided_by_document_the_same_every_time() {
     assert_eq!(prepared["eval"]["tasks"], 1);
     assert_eq!(prepared["rejected"], serde_json::json!([]));
     let [train, eval] = ["train.jsonl", "eval.jsonl"].map(|name| tasks(out("once").join(name)));
-    assert_eq!(prepared["train"]["by_metric"], serde_json::json!({"locomo": 1}));
+    assert_eq!(
+        prepared["train"]["by_metric"],
+        serde_json::json!({"locomo": 1})
+    );
     // Under another name it is the same dataset: it is scored, and cut, as before.
-    let renamed = told(&prepare(&out("renamed"), &told_to(&["--source", "foo", "--eval", "0"])));
-    assert_eq!(renamed["train"]["by_metric"], serde_json::json!({"locomo": 2}));
+    let renamed = told(&prepare(
+        &out("renamed"),
+        &told_to(&["--source", "foo", "--eval", "0"]),
+    ));
+    assert_eq!(
+        renamed["train"]["by_metric"],
+        serde_json::json!({"locomo": 2})
+    );
     let named = tasks(out("renamed").join("train.jsonl")).remove(0);
     assert_eq!(named["facts"]["metric"], "locomo");
     assert_eq!(named["facts"]["data_source"], "foo");

@@ -77,7 +77,7 @@ impl RecallRun<'_> {
         let roles = cast(frame.engines, recipe, chats, models, temperature)?;
         for one in evaluated(recipe, name, baselines) {
             let suite = one.suite(recipe, chats, &roles, &sets.eval)?;
-            frame.suite(&suite, line)?;
+            frame.suite(&suite, |evaluated| line(recipe, evaluated))?;
         }
         Ok(())
     }
@@ -219,18 +219,29 @@ fn checkpoint(policy: &PolicySettings<'_>, name: &str) -> String {
 }
 
 /// An evaluation in one line.
-pub(super) fn line(evaluated: &Evaluated) -> String {
+pub(super) fn line(recipe: &Recipe, evaluated: &Evaluated) -> String {
     let number = |name: &str| evaluated.metrics.get(name).map(|found| found.value);
-    let memory = number("memory_tokens").map_or_else(String::new, |tokens| {
-        format!(", {tokens:.0} tokens of memory")
+    let memory = number("context_tokens").map_or_else(String::new, |tokens| {
+        format!(", {}", of_budget(recipe, tokens))
     });
+    // Where another metric than F1 scores answers, its word comes first.
+    let score = match number("score") == number("f1") {
+        true => String::new(),
+        false => format!("score {}, ", share(evaluated, "score")),
+    };
     format!(
-        "{:<18} F1 {}, exact match {}{memory}{}",
+        "{:<18} {score}F1 {}, exact match {}{memory}{}",
         evaluated.name,
         share(evaluated, "f1"),
         share(evaluated, "exact_match"),
         faults(evaluated),
     )
+}
+
+/// What a prompt holds of a memory, on average, beside what it may hold: every baseline has the same budget.
+pub(super) fn of_budget(recipe: &Recipe, tokens: f64) -> String {
+    let budget = recipe.prompt.context_tokens;
+    format!("{tokens:.0} of {budget} tokens of memory in the prompt")
 }
 
 /// Evaluations of a run, before and after reinforcement.

@@ -58,8 +58,8 @@ impl StudyWalk for RecallWalk {
         evaluate::again(again, recipe)
     }
 
-    fn line(evaluated: &Evaluated) -> String {
-        evaluate::line(evaluated)
+    fn line(recipe: &Recipe, evaluated: &Evaluated) -> String {
+        evaluate::line(recipe, evaluated)
     }
 
     fn plan(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {

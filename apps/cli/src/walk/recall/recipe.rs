@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use learn::{AlgorithmConfig, OptimizerConfig};
+use learn::{AlgorithmConfig, OptimizerConfig, Singleton};
 use recall::{
     Granularity, PromptConfig, Reading, RecallConfig, RewardConfig,
     memory::{Baseline, MemoryConfig, OpFormat},
@@ -186,7 +186,7 @@ impl Default for Eval {
 }
 
 impl Recipe {
-    /// Directories of models are taken relative to `place`.
+    /// Directories of models are taken relative to `place`; defaults of new runs alone are written down.
     pub(super) fn amend(&mut self, place: &Path) {
         for model in self
             .policies
@@ -194,6 +194,19 @@ impl Recipe {
             .filter_map(|policy| policy.model.as_mut())
         {
             model.resolve(place);
+        }
+        self.say_what_singletons_are();
+    }
+
+    /// Writes down what recipes leave out: an episode with nothing to compare it with teaches nothing. Runs
+    /// begun by recipes without the key go on as they began.
+    fn say_what_singletons_are(&mut self) {
+        let own = self.policies.values_mut();
+        let own = own.filter_map(|policy| policy.rl.algorithm.as_mut());
+        for algorithm in own.chain([&mut self.rl.algorithm]) {
+            if algorithm.singleton.is_none() && !algorithm.advantage.is_by_token() {
+                algorithm.singleton = Some(Singleton::Zero);
+            }
         }
     }
 

@@ -6,11 +6,14 @@ use train::StepDone;
 
 use super::{
     Models, RecallRun,
+    evaluate::of_budget,
     lessons::supervised_checkpoint,
     players::{cast, study},
+    recipe::Recipe,
 };
 use crate::{
     failure::Outcome,
+    screen::count_of,
     walk::{
         reinforce::{Reinforced, Reinforcement},
         tasks::TaskSets,
@@ -90,14 +93,14 @@ impl RecallRun<'_> {
             rollout: &recipe.rollout,
             seed: frame.seed.stream("rl", 0),
         };
-        let learnt = frame.reinforce(reinforcement, line)?;
+        let learnt = frame.reinforce(reinforcement, |done| line(recipe, done))?;
         let learnt = names.into_iter().map(|(name, ..)| name).zip(learnt);
         Ok(others.into_iter().chain(learnt).collect())
     }
 }
 
 /// What a person wants to see of a step.
-fn line(done: &StepDone<'_>) -> String {
+fn line(recipe: &Recipe, done: &StepDone<'_>) -> String {
     let metric = |name: &str| done.metrics.get(name).copied();
     let timing = |name: &str| done.timings.get(name).copied().unwrap_or(f64::NAN);
     let again = if done.replayed { " (done before)" } else { "" };
@@ -116,11 +119,12 @@ fn line(done: &StepDone<'_>) -> String {
             said += &format!(", {}KL {value:.4}", policy.replace('/', " "));
         }
     }
-    if let Some(tokens) = metric("memory_tokens") {
-        said += &format!(", memory {tokens:.0} tokens");
+    if let Some(tokens) = metric("context_tokens") {
+        said += &format!(", {}", of_budget(recipe, tokens));
     }
     if let Some(alone) = metric("rollout/singleton_groups").filter(|alone| *alone > 0.0) {
-        said += &format!(", {alone} groups with one verdict alone, which teach nothing");
+        let groups = count_of(alone as usize, "group");
+        said += &format!(", {groups} with one verdict alone to learn nothing from");
     }
     let mixed = 1.0 - metric("rollout/zero_variance_share").unwrap_or(f64::NAN);
     said + &format!(

@@ -105,7 +105,7 @@ impl Seeds {
             label,
             shown,
             further,
-        } = study_of(runs)?.over_seeds();
+        } = study_of(runs)?.over_seeds(runs);
         let mut seeds: Vec<SeedResult> = Vec::new();
         let mut seen = BTreeSet::new();
         for view in runs {

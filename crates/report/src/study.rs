@@ -68,7 +68,7 @@ pub(crate) trait Study: Sync {
     }
 
     /// What is compared over seeds.
-    fn over_seeds(&self) -> OverSeeds {
+    fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
         OverSeeds {
             metric: "pass_at_1",
             label: "pass@1",

@@ -40,7 +40,7 @@ impl Study for Critique {
         reading::critiques_text(run, n)
     }
 
-    fn over_seeds(&self) -> OverSeeds {
+    fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
         OverSeeds {
             metric: "pass_at_1",
             label: "pass@1",

@@ -77,12 +77,19 @@ impl Study for Recall {
         reading::answers_text(run, n)
     }
 
-    fn over_seeds(&self) -> OverSeeds {
+    fn over_seeds(&self, runs: &[RunView]) -> OverSeeds {
+        let mains = runs.iter().map(|run| result::main_metric(&run.replay));
+        let by_score = mains.max().is_some_and(|main| main == result::SCORE);
+        let (metric, label) = match by_score {
+            true => (result::SCORE, "score"),
+            false => (result::F1, "F1"),
+        };
         OverSeeds {
-            metric: result::MAIN,
-            label: "F1",
+            metric,
+            label,
             shown: &["sft", "rl"],
             further: &[
+                "f1",
                 "exact_match",
                 "abstention_accuracy",
                 "retrieval_recall",

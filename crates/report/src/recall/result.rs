@@ -13,13 +13,25 @@ use crate::{
     words::{self, Better, Unit},
 };
 
-/// The metric that results are judged by.
-pub(super) const MAIN: &str = "f1";
+pub(super) const F1: &str = "f1";
+pub(super) const SCORE: &str = "score";
 const EXACT: &str = "exact_match";
 
-/// What the table of baselines shows.
+/// The metric that results are judged by: F1, or the score by whatever metric the recipe or the dataset has in
+/// its place, where the two differ.
+pub(super) fn main_metric(replay: &Replay) -> &'static str {
+    let value = |one: &Evaluation, metric: &str| one.metrics.get(metric).map(|found| found.value);
+    let mut evaluations = replay.evaluations();
+    let differs = |one: &Evaluation| {
+        let score = value(one, SCORE);
+        score.is_some() && score != value(one, F1)
+    };
+    if evaluations.any(differs) { SCORE } else { F1 }
+}
+
+/// What the table of baselines shows behind the main metric.
 const SHOWN: [&str; 7] = [
-    MAIN,
+    F1,
     EXACT,
     "abstention_accuracy",
     "retrieval_recall",
@@ -49,6 +61,8 @@ struct ByType {
 /// Ways of remembering down, metrics across.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Baselines {
+    /// What the main metric is called.
+    main: String,
     headings: Vec<Heading>,
     readers: Vec<Reader>,
 }
@@ -73,7 +87,7 @@ struct Remembering {
     /// Whether it is the run's own memory.
     own: bool,
     cells: Vec<Option<Cell>>,
-    /// What the run's own memory is better by, in F1; `None` of itself.
+    /// What the run's own memory is better by, in the main metric; `None` of itself.
     ahead: Option<Change>,
 }
 
@@ -84,8 +98,8 @@ impl Results {
         let beside = all.iter().any(|one| one.name.contains('/'));
         Self {
             baselines: Baselines::of(replay),
-            by_type: [MAIN, EXACT]
-                .iter()
+            by_type: main_then(replay, &[F1, EXACT])
+                .into_iter()
                 .filter_map(|metric| ByType::of(metric, replay))
                 .collect(),
             memory: MemoryGrowth::of(run),
@@ -108,7 +122,8 @@ pub(super) fn sentence(run: &RunView) -> Option<String> {
         return Some(format!("{said}{}", best_said(last, replay)));
     };
     let at = |evaluation: &Evaluation, metric: &str| evaluation.metrics.get(metric).copied();
-    let (Some(old), Some(new)) = (at(before, MAIN), at(after, MAIN)) else {
+    let main = main_metric(replay);
+    let (Some(old), Some(new)) = (at(before, main), at(after, main)) else {
         return comparison::sentence(replay);
     };
     let exact = at(before, EXACT).zip(at(after, EXACT));
@@ -130,7 +145,8 @@ pub(super) fn sentence(run: &RunView) -> Option<String> {
         format!(" (paired by document {})", Unit::Share.bounds(gain))
     });
     Some(format!(
-        "F1 {} from {} with {} to {} with {}{trained} on {}: {}{paired}, and {}{exact}.{}",
+        "{} {} from {} with {} to {} with {}{trained} on {}: {}{paired}, and {}{exact}.{}",
+        headline_label(run, main),
         comparison::verb(old, new),
         interval(old),
         before.name,
@@ -143,19 +159,54 @@ pub(super) fn sentence(run: &RunView) -> Option<String> {
     ))
 }
 
+/// The main metric, of scores with the name of what they are by where episodes tell it.
+fn headline_label(run: &RunView, main: &str) -> String {
+    if main == F1 {
+        return words::label_of(F1);
+    }
+    let episodes = run.episodes.values().flatten();
+    let notes = episodes
+        .flat_map(|group| &group.episodes)
+        .filter_map(Notes::of);
+    let names: BTreeSet<String> = notes
+        .flat_map(|notes| notes.events)
+        .filter_map(|event| event.grade)
+        .map(|grade| match grade.judged {
+            Some(_) => "the judge".to_owned(),
+            None => grade.metric.to_string(),
+        })
+        .collect();
+    match names.into_iter().collect::<Vec<_>>().join(", ").as_str() {
+        "" => "The score".to_owned(),
+        names => format!("The score by {names}"),
+    }
+}
+
+/// The main metric, and those of `others` that are not the same.
+fn main_then(replay: &Replay, others: &[&'static str]) -> Vec<&'static str> {
+    let main = main_metric(replay);
+    let others = others.iter().copied().filter(|other| *other != main);
+    [main].into_iter().chain(others).collect()
+}
+
 /// What the main metric gained, of evaluations that kept their episodes.
 fn paired_gain(run: &RunView, before: &Evaluation, after: &Evaluation) -> Option<Estimate> {
     let episodes = |evaluation: &Evaluation| run.episodes.get(&evaluation.name);
-    recall::metrics::paired_gain(episodes(before)?, episodes(after)?, MAIN)
+    recall::metrics::paired_gain(
+        episodes(before)?,
+        episodes(after)?,
+        main_metric(&run.replay),
+    )
 }
 
 /// A sentence about the best baseline that the same policies read; empty without one.
 fn best_said(own: &Evaluation, replay: &Replay) -> String {
-    let f1 = |evaluation: &Evaluation| evaluation.metrics.get(MAIN).copied();
-    let (Some(ours), Some(best)) = (f1(own), best_baseline(own, replay)) else {
+    let main = main_metric(replay);
+    let value = |evaluation: &Evaluation| evaluation.metrics.get(main).copied();
+    let (Some(ours), Some(best)) = (value(own), best_baseline(own, replay)) else {
         return String::new();
     };
-    let Some(theirs) = f1(best) else {
+    let Some(theirs) = value(best) else {
         return String::new();
     };
     let apart = match ours.overlaps(&theirs) {
@@ -221,13 +272,14 @@ fn baselines_of<'a>(own: &Evaluation, replay: &'a Replay) -> Vec<&'a Evaluation>
 }
 
 fn best_baseline<'a>(own: &Evaluation, replay: &'a Replay) -> Option<&'a Evaluation> {
-    let f1 = |one: &Evaluation| one.metrics.get(MAIN).map(|found| found.value);
+    let main = main_metric(replay);
+    let value = |one: &Evaluation| one.metrics.get(main).map(|found| found.value);
     let found = baselines_of(own, replay);
     // Of equals the first.
     found
         .into_iter()
-        .filter(|one| f1(one).is_some())
-        .reduce(|best, one| if f1(one) > f1(best) { one } else { best })
+        .filter(|one| value(one).is_some())
+        .reduce(|best, one| if value(one) > value(best) { one } else { best })
 }
 
 /// The way of remembering of an evaluation.
@@ -283,10 +335,11 @@ impl Baselines {
     fn of(replay: &Replay) -> Option<Self> {
         let all: Vec<&Evaluation> = replay.evaluations().collect();
         all.iter().find(|one| one.name.contains('/'))?;
-        let measured: Vec<&str> = SHOWN
+        let main = main_metric(replay);
+        let measured: Vec<&str> = main_then(replay, &SHOWN)
             .into_iter()
             .filter(|metric| {
-                *metric == MAIN || all.iter().any(|one| one.metrics.contains_key(*metric))
+                *metric == main || all.iter().any(|one| one.metrics.contains_key(*metric))
             })
             .collect();
         let columns: Vec<Row> = measured
@@ -321,7 +374,7 @@ impl Baselines {
                         .collect(),
                     ahead: own
                         .filter(|own| own.name != one.name)
-                        .and_then(|own| ahead(own, one)),
+                        .and_then(|own| ahead(own, one, main)),
                 })
                 .collect();
             rows.sort_by_key(|row| !row.own);
@@ -331,6 +384,7 @@ impl Baselines {
             }
         });
         Some(Self {
+            main: words::label_of(main),
             readers: readers.collect(),
             headings: headings.collect(),
         })
@@ -338,12 +392,12 @@ impl Baselines {
 }
 
 /// What `own` is ahead of `other` by.
-fn ahead(own: &Evaluation, other: &Evaluation) -> Option<Change> {
-    let (ours, theirs) = (own.metrics.get(MAIN)?, other.metrics.get(MAIN)?);
+fn ahead(own: &Evaluation, other: &Evaluation, main: &str) -> Option<Change> {
+    let (ours, theirs) = (own.metrics.get(main)?, other.metrics.get(main)?);
     Some(Change::of(*theirs, *ours, Unit::Share, Better::Higher))
 }
 
-/// The baselines for the terminal, and F1 by question type.
+/// The baselines for the terminal, and the main metric by question type.
 pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
     let written = |cell: &Option<Cell>| cell.as_ref().map_or("–".to_owned(), Cell::said);
     let mut tables = Vec::new();
@@ -351,7 +405,7 @@ pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
         for reader in &baselines.readers {
             let mut heading = vec![format!("with {}", reader.name)];
             heading.extend(baselines.headings.iter().map(|it| it.label.clone()));
-            heading.insert(2, "ahead in F1".to_owned());
+            heading.insert(2, format!("ahead in {}", baselines.main));
             let mut table = vec![heading];
             for row in &reader.rows {
                 let mut cells = vec![row.label.clone()];
@@ -359,7 +413,7 @@ pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
                 let ahead = row.ahead.as_ref().map_or_else(String::new, |ahead| {
                     format!("{}, {}", ahead.difference, ahead.overlap)
                 });
-                // Beside F1, the first of the metrics.
+                // Beside the main metric, which is the first.
                 cells.insert(2, ahead);
                 table.push(cells);
             }
@@ -367,8 +421,9 @@ pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
         }
     }
     let own = own_evaluations(replay);
+    let main = format!("{}/", main_metric(replay));
     let by_type = Comparison::of_some(&own, comparison::compared(replay), |metric| {
-        metric.starts_with("f1/")
+        metric.starts_with(&main)
     });
     if !by_type.rows.is_empty() {
         let mut heading = vec![String::new()];

@@ -3,6 +3,7 @@
 use recall::{
     Event, Grade, Notes, TurnRole,
     memory::{OpKind, OpRecord, OpStatus, Store},
+    metrics::Metric,
 };
 use serde::Serialize;
 
@@ -67,7 +68,7 @@ pub(super) struct GradeView {
     /// Of the gold answers the nearest; `None` where the right answer is to abstain.
     pub(super) gold: Option<String>,
     pub(super) right: bool,
-    /// `F1 0.50`
+    /// `F1 0.50`, or `score 0.50` by another metric or a judge.
     pub(super) score: String,
     pub(super) evidence: Vec<EvidenceView>,
 }
@@ -209,7 +210,10 @@ impl GradeView {
             abstained: grade.abstained,
             gold: (!grade.abstain).then(|| grade.gold.clone()),
             right: is_right(grade),
-            score: format!("F1 {:.2}", grade.f1),
+            score: match grade.metric {
+                Metric::F1 if grade.judged.is_none() => format!("F1 {:.2}", grade.f1),
+                _ => format!("score {:.2}", grade.score),
+            },
             evidence: evidence.collect(),
         }
     }

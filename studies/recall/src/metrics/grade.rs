@@ -64,7 +64,7 @@ pub enum Metric {
     RecommendationRecallAt5,
     /// The last box within the final 300 characters (MemAgent).
     RulerHotpotqa,
-    /// MEM1's count of objectives met; the k-th gold answer is the k-th objective's.
+    /// Share of MEM1's objectives that are met, which it counts; the k-th gold answer is the k-th objective's.
     MultiObjective,
 }
 
@@ -210,7 +210,7 @@ fn score(metric: Metric, asked: Asked<'_>, said: &str, readings: &[String]) -> f
         Metric::MultiObjective => {
             let golds: Vec<Vec<&str>> = golds().map(|gold| vec![gold]).collect();
             let met = readings.iter().map(|answer| objectives_met(answer, &golds));
-            met.max().unwrap_or(0) as f64
+            met.max().unwrap_or(0) as f64 / golds.len().max(1) as f64
         }
     }
 }

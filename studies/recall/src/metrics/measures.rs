@@ -12,10 +12,7 @@ use crate::{
     memory::{Fact, FactId, OpKind, OpRecord, OpStatus},
 };
 
-use super::{
-    Metric,
-    sample::{Kind, Sample},
-};
+use super::sample::{Kind, Sample};
 
 /// The measures of an evaluation by name. One without anything to measure is absent; episodes without a
 /// verdict are in none. Those marked * are there once more for every question type, as `f1/temporal`.
@@ -159,12 +156,7 @@ fn answers(notes: &Notes) -> impl Iterator<Item = (&Event, &Grade)> {
 
 fn measure_answer(samples: &mut Samples, document: &str, event: &Event, grade: &Grade) {
     let at = (document, grade);
-    // Counts of objectives are the only scores above 1.
-    let kind = match grade.metric {
-        Metric::MultiObjective => Kind::Amount,
-        _ => Kind::Fraction,
-    };
-    samples.add_by_type("score", kind, at, grade.score);
+    samples.add_by_type("score", Kind::Fraction, at, grade.score);
     samples.add_by_type("exact_match", Kind::Share, at, grade.exact_match);
     samples.add_by_type("f1", Kind::Fraction, at, grade.f1);
     let abstained = f64::from(grade.abstained);

@@ -358,7 +358,7 @@ fn grades_by_hand() {
             &["Rome", "7"],
             "rome; 7",
             Metric::MultiObjective,
-            (2.0, 0.0, 2.0 / 3.0),
+            (1.0, 0.0, 2.0 / 3.0),
         ),
         (
             "",
@@ -433,7 +433,7 @@ fn answers_that_normal_forms_leave_nothing_of_are_compared_as_they_are() {
     );
     assert_eq!(
         graded("", &["A", "Rome"], "; Rome", Metric::MultiObjective).0,
-        1.0
+        0.5
     );
 }
 

@@ -9,13 +9,13 @@ use anyhow::anyhow;
 use dataset::{DatasetError, Place, Row, RowError, RowErrors, Rows};
 use recall::{TurnRole, adapters::check_task};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{SHOWN_ERRORS, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
-    screen::Screen,
+    screen::{Screen, count_of},
 };
 
 /// What a file holds.
@@ -43,7 +43,6 @@ pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> 
         let mut errors = RowErrors::new(SHOWN_ERRORS);
         let mut found = check(file, &mut ids, &mut errors).asked()?;
         say_errors(&errors, screen);
-        found.bad_rows = errors.count();
         found.errors = errors.kept().iter().map(ToString::to_string).collect();
         bad += found.bad_rows;
         checked.push(found);
@@ -61,12 +60,13 @@ pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> 
         }
     }
     if json {
-        print_json(&checked)?;
+        print_json(&json!({ "files": checked }))?;
     } else {
         print_text(&text(&checked))?;
     }
     if bad > 0 {
-        return Err(Failure::Failed(anyhow!("{bad} rows are bad")));
+        let rows = if bad == 1 { "row is" } else { "rows are" };
+        return Err(Failure::Failed(anyhow!("{bad} {rows} bad")));
     }
     Ok(())
 }
@@ -88,9 +88,9 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
     for row in Rows::open(file)? {
         let row = row?;
         checked.tasks += 1;
-        if let Err(error) = checked.take(&row, ids) {
-            errors.push(error);
-        }
+        let found = checked.take(&row, ids);
+        checked.bad_rows += u64::from(!found.is_empty());
+        found.into_iter().for_each(|error| errors.push(error));
     }
     if checked.tasks == 0 {
         return Err(DatasetError::Empty {
@@ -102,32 +102,39 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
 }
 
 impl Checked {
-    fn take(&mut self, row: &Row, ids: &mut Ids) -> Result<(), RowError> {
-        let id = match row.object()?.get("public") {
+    /// Everything that is wrong with a row.
+    fn take(&mut self, row: &Row, ids: &mut Ids) -> Vec<RowError> {
+        let mut errors = Vec::new();
+        match self.typed(row, &mut errors) {
+            Err(error) => errors.push(error),
+            Ok(id) => match ids.get(&id) {
+                Some((file, place)) => errors.push(row.error(
+                    "id",
+                    format!("`{id}` is the id of {}, {place} too", file.display()),
+                )),
+                None => {
+                    ids.insert(id, (row.path().to_owned(), row.place()));
+                }
+            },
+        }
+        errors
+    }
+
+    /// The id of a row that is a task of a study; what is wrong with the task goes to `errors`.
+    fn typed(&mut self, row: &Row, errors: &mut Vec<RowError>) -> Result<String, RowError> {
+        match row.object()?.get("public") {
             Some(Value::Object(public)) if public.contains_key("turns") => {
                 self.is_of("recall", row)?;
-                self.take_recall(row)?
+                self.take_recall(row, errors)
             }
             Some(Value::Object(public)) if public.contains_key("program") => {
                 self.is_of("critique", row)?;
-                self.take_critique(row)?
+                self.take_critique(row)
             }
-            _ => {
-                return Err(row.error(
-                    "public",
-                    "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there",
-                ));
-            }
-        };
-        match ids.get(&id) {
-            Some((file, place)) => Err(row.error(
-                "id",
-                format!("`{id}` is the id of {}, {place} too", file.display()),
+            _ => Err(row.error(
+                "public",
+                "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there",
             )),
-            None => {
-                ids.insert(id, (row.path().to_owned(), row.place()));
-                Ok(())
-            }
         }
     }
 
@@ -140,9 +147,17 @@ impl Checked {
         }
     }
 
-    fn take_recall(&mut self, row: &Row) -> Result<String, RowError> {
+    fn take_recall(
+        &mut self,
+        row: &Row,
+        errors: &mut Vec<RowError>,
+    ) -> Result<String, RowError> {
         let task: recall::Task = row.parse()?;
-        check_task(row, &task)?;
+        let found = check_task(row, &task);
+        if !found.is_empty() {
+            errors.extend(found);
+            return Ok(task.id.0);
+        }
         self.names.insert(format!(
             "{}/{}",
             task.facts.data_source, task.facts.document
@@ -180,12 +195,12 @@ fn text(checked: &[Checked]) -> String {
     let mut lines = Vec::new();
     for file in checked {
         lines.push(format!(
-            "{}: {} tasks of {}, {} documents, {} bad rows",
+            "{}: {} of {}, {}, {}",
             file.file.display(),
-            file.tasks,
+            count_of(file.tasks as usize, "task"),
             file.study.unwrap_or("no study"),
-            file.documents,
-            file.bad_rows
+            count_of(file.documents, "document"),
+            count_of(file.bad_rows as usize, "bad row")
         ));
         for (what, number) in &file.counts {
             lines.push(format!("  {what:<46} {number:>9}"));

@@ -5,7 +5,10 @@ use std::{path::Path, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::Frame;
-use crate::failure::{Classify, Failure, Outcome};
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    screen::count_of,
+};
 
 /// The file of the training tasks below `tasks/` of a run.
 pub(crate) const TRAIN: &str = "train.jsonl";
@@ -55,9 +58,10 @@ pub(crate) fn first_tasks<T: DeserializeOwned>(path: &Path, n: usize) -> Outcome
 /// The first `n` of the tasks that were read from `path`.
 pub(crate) fn first_of<T>(mut tasks: Vec<T>, path: &Path, n: usize) -> Outcome<Vec<T>> {
     if tasks.len() < n {
-        let found = tasks.len();
+        let found = count_of(tasks.len(), "task");
+        let asked = if n == 1 { "is" } else { "are" };
         return Err(Failure::Asked(anyhow::anyhow!(
-            "{} has {found} tasks, but {n} are asked for; lower tasks.train or tasks.eval",
+            "{} has {found} for this side, but {n} {asked} asked for; lower tasks.train or tasks.eval",
             path.display()
         )));
     }

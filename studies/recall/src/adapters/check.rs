@@ -6,14 +6,13 @@ use dataset::{Row, RowError};
 
 use crate::task::{Task, TurnRole};
 
-/// Checks what the types of a task do not say.
-///
-/// # Errors
-/// The first fault: no target turn, empty turns, turn ids that are there twice, targets without facts or
-/// answers, facts or answers of turns that are no targets, chunk questions about turns that are no history.
-pub fn check_task(row: &Row, task: &Task) -> Result<(), RowError> {
+/// What is wrong with a task beyond its types, all of it: no target turn, empty turns, turn ids that are there
+/// twice, targets without facts or answers, facts or answers of turns that are no targets, chunk questions about
+/// turns that are no history.
+pub fn check_task(row: &Row, task: &Task) -> Vec<RowError> {
+    let mut errors = Vec::new();
     if task.id.0.trim().is_empty() {
-        return Err(row.error("id", "a task needs a name"));
+        errors.push(row.error("id", "a task needs a name"));
     }
     let mut turn_ids = BTreeSet::new();
     let mut targets = BTreeSet::new();
@@ -21,56 +20,48 @@ pub fn check_task(row: &Row, task: &Task) -> Result<(), RowError> {
         let field = |name: &str| format!("public.turns[{index}]{name}");
         if !turn_ids.insert(turn.turn_id) {
             let message = format!("turn {} is there twice", turn.turn_id);
-            return Err(row.error(field(".turn_id"), message));
+            errors.push(row.error(field(".turn_id"), message));
         }
-        if turn
-            .utterances
-            .iter()
-            .all(|utterance| utterance.text.trim().is_empty())
-        {
-            return Err(row.error(field(".utterances"), "empty turn"));
+        let mut said = turn.utterances.iter();
+        if said.all(|utterance| utterance.text.trim().is_empty()) {
+            errors.push(row.error(field(".utterances"), "empty turn"));
         }
         if turn.turn_role == TurnRole::Target {
             targets.insert(turn.turn_id);
         }
     }
     if targets.is_empty() {
-        return Err(row.error("public.turns", "no target turn"));
+        errors.push(row.error("public.turns", "no target turn"));
     }
     for turn_id in &targets {
+        let none = format!("target turn {turn_id} has none");
         if !task.facts.questions.contains_key(turn_id) {
-            let message = format!("target turn {turn_id} has none");
-            return Err(row.error("facts.questions", message));
+            errors.push(row.error("facts.questions", &none));
         }
-        let Some(gold) = task.gold.answers.get(turn_id) else {
-            let message = format!("target turn {turn_id} has none");
-            return Err(row.error("gold.answers", message));
-        };
-        if !gold.abstain && gold.answers.iter().all(|answer| answer.trim().is_empty()) {
-            let field = format!("gold.answers.{turn_id}.answers");
-            return Err(row.error(field, "missing answer"));
+        match task.gold.answers.get(turn_id) {
+            None => errors.push(row.error("gold.answers", &none)),
+            Some(gold) => {
+                let mut answers = gold.answers.iter();
+                if !gold.abstain && answers.all(|answer| answer.trim().is_empty()) {
+                    let field = format!("gold.answers.{turn_id}.answers");
+                    errors.push(row.error(field, "missing answer"));
+                }
+            }
         }
     }
-    let asked_about = task.gold.chunk_questions.keys();
-    for turn_id in asked_about {
+    for turn_id in task.gold.chunk_questions.keys() {
         if targets.contains(turn_id) || !turn_ids.contains(turn_id) {
             let message = format!("turn {turn_id} is no history turn");
-            return Err(row.error("gold.chunk_questions", message));
+            errors.push(row.error("gold.chunk_questions", message));
         }
     }
-    for (field, turn_id) in [
-        (
-            "facts.questions",
-            task.facts.questions.keys().find(|id| !targets.contains(id)),
-        ),
-        (
-            "gold.answers",
-            task.gold.answers.keys().find(|id| !targets.contains(id)),
-        ),
-    ] {
-        if let Some(turn_id) = turn_id {
-            return Err(row.error(field, format!("turn {turn_id} is no target turn")));
-        }
-    }
-    Ok(())
+    let mut no_targets = |field: &str, turn_ids: Vec<&u32>| {
+        let strange = turn_ids.into_iter().filter(|id| !targets.contains(id));
+        errors.extend(
+            strange.map(|id| row.error(field, format!("turn {id} is no target turn"))),
+        );
+    };
+    no_targets("facts.questions", task.facts.questions.keys().collect());
+    no_targets("gold.answers", task.gold.answers.keys().collect());
+    errors
 }

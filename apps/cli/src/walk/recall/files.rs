@@ -34,6 +34,9 @@ pub(super) fn tasks_of_files(recipe: &Recipe) -> Outcome<FileTasks> {
             let share = tasks.eval as f64 / (tasks.train + tasks.eval) as f64;
             let seed = Seed(recipe.seed).stream("divide", 0);
             let (train, eval) = divide(dialogues(recipe, path, format, "train")?, share, seed);
+            if train.is_empty() || eval.is_empty() {
+                return Err(one_document(path));
+            }
             Ok((
                 Some(first_of(episodes(recipe, &train), path, tasks.train)?),
                 Some(first_of(episodes(recipe, &eval), path, tasks.eval)?),
@@ -56,6 +59,14 @@ pub(super) fn tasks_of_files(recipe: &Recipe) -> Outcome<FileTasks> {
     }
 }
 
+fn one_document(path: &Path) -> Failure {
+    Failure::Asked(anyhow!(
+        "{} is about one document of each dataset: what is trained on and what is evaluated on are divided by \
+         document, and one side stays empty; name another file with tasks.eval_file",
+        path.display()
+    ))
+}
+
 /// All tasks of a file that holds dialogues in `format`, or tasks as runs keep them.
 pub(super) fn tasks_of_file(
     recipe: &Recipe,
@@ -73,16 +84,24 @@ pub(super) fn tasks_of_file(
 fn own_tasks(path: &Path) -> Outcome<Vec<Task>> {
     let mut errors = RowErrors::new(NAMED);
     let mut tasks = Vec::new();
+    let mut bad = 0;
     for row in Rows::open(path).asked()? {
         let row = row.asked()?;
-        let sound = |task| check_task(&row, &task).map(|()| task);
-        match row.parse().and_then(sound) {
-            Ok(task) => tasks.push(task),
-            Err(error) => errors.push(error),
+        match row.parse() {
+            Ok(task) => {
+                let found = check_task(&row, &task);
+                bad += usize::from(!found.is_empty());
+                found.into_iter().for_each(|error| errors.push(error));
+                tasks.push(task);
+            }
+            Err(error) => {
+                bad += 1;
+                errors.push(error);
+            }
         }
     }
     if !errors.is_empty() {
-        let rows = match errors.count() {
+        let rows = match bad {
             1 => "1 row is no task".to_owned(),
             n => format!("{n} rows are no tasks"),
         };
@@ -133,11 +152,20 @@ fn dialogues(
     };
     let adapted = adapt(format, path, &options, &*count).asked()?;
     if !adapted.rejected.is_empty() && !recipe.tasks.skip_rejected {
+        let rows = match adapted.rejected.count() {
+            1 => "1 row is".to_owned(),
+            n => format!("{n} rows are"),
+        };
         return Err(Failure::Asked(anyhow!(
-            "{}: {} rows are no {format}: {}; mend them, or leave them out with tasks.skip_rejected = true",
+            "{}: {rows} no {format}: {}; mend them, or leave them out with tasks.skip_rejected = true",
             path.display(),
-            adapted.rejected.count(),
             named(&adapted.rejected)
+        )));
+    }
+    if adapted.dialogues.is_empty() {
+        return Err(Failure::Asked(anyhow!(
+            "{} has no dialogues of the format {format}",
+            path.display()
         )));
     }
     Ok(adapted.dialogues)

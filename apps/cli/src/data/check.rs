@@ -52,7 +52,8 @@ pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> 
             let shared = first.names.intersection(&second.names).count();
             if shared > 0 {
                 screen.say(format!(
-                    "note: {shared} documents are in {} and in {}; they must not be trained and evaluated on",
+                    "note: {} in {} and in {} too; what is evaluated on must not be trained on",
+                    count_of(shared, "document"),
                     first.file.display(),
                     second.file.display()
                 ));
@@ -147,11 +148,7 @@ impl Checked {
         }
     }
 
-    fn take_recall(
-        &mut self,
-        row: &Row,
-        errors: &mut Vec<RowError>,
-    ) -> Result<String, RowError> {
+    fn take_recall(&mut self, row: &Row, errors: &mut Vec<RowError>) -> Result<String, RowError> {
         let task: recall::Task = row.parse()?;
         let found = check_task(row, &task);
         if !found.is_empty() {

@@ -43,8 +43,8 @@ pub(crate) struct ExportBatchArgs {
     #[arg(long, default_value_t = 0)]
     pad_id: TokenId,
     /// Add rows of padding until the number of rows is divisible by this
-    #[arg(long, default_value_t = 1)]
-    rows_divisible_by: usize,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rows_divisible_by: u32,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -147,7 +147,7 @@ pub(super) fn run(args: &ExportBatchArgs, screen: Screen) -> Outcome<()> {
             LayoutName::RightPadded => Layout::RightPadded,
         },
         pad_id: args.pad_id,
-        rows_divisible_by: args.rows_divisible_by,
+        rows_divisible_by: args.rows_divisible_by as usize,
     };
     let packed = pack(&rows, options);
     let sidecar = Sidecar::of(&groups).failed()?;

@@ -22,7 +22,7 @@ use super::{SHOWN_ERRORS, part_of_an_id, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
-    screen::Screen,
+    screen::{Screen, count_of},
 };
 
 #[derive(Debug, Args)]
@@ -82,6 +82,10 @@ struct Prepared {
     out: PathBuf,
     train: Side,
     eval: Side,
+    /// Files of an earlier preparation that are written anew, and those that are gone because their side has
+    /// no tasks now.
+    replaced: Vec<PathBuf>,
+    removed: Vec<PathBuf>,
     counts: Counts,
     /// The first of the rejected rows.
     rejected: Vec<String>,
@@ -125,6 +129,9 @@ pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
             rejections: SHOWN_ERRORS,
         };
         let adapted = adapt(args.format, file, &options, &count_tokens).asked()?;
+        if !adapted.counts.0.contains_key("rows") {
+            return Err(Failure::Asked(anyhow!("{} has no rows", file.display())));
+        }
         say_errors(&adapted.rejected, screen);
         rejected.extend(adapted.rejected.kept().iter().map(ToString::to_string));
         counts.merge(&adapted.counts);
@@ -132,8 +139,12 @@ pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
     }
     let bad = counts.0.get("rejected rows").copied().unwrap_or_default();
     if bad > 0 && !args.skip_rejected {
+        let (were, them) = match bad {
+            1 => ("1 row was".to_owned(), "it"),
+            n => (format!("{n} rows were"), "them"),
+        };
         return Err(Failure::Asked(anyhow!(
-            "{bad} rows were rejected and nothing was written; mend them, or leave them out with --skip-rejected"
+            "{were} rejected and nothing was written; mend {them}, or leave {them} out with --skip-rejected"
         )));
     }
     if dialogues.is_empty() {
@@ -151,10 +162,29 @@ pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make the folder {}", args.out.display()))
         .asked()?;
+    let [train_file, eval_file] = ["train.jsonl", "eval.jsonl"].map(|name| args.out.join(name));
+    let earlier = [(&train_file, &train), (&eval_file, &eval)];
+    let earlier = earlier.into_iter().filter(|(file, _)| file.exists());
+    let (replaced, removed): (Vec<_>, Vec<_>) =
+        earlier.partition(|(_, made)| !made.tasks.is_empty());
+    let names = |files: Vec<(&PathBuf, &Made)>| -> Vec<PathBuf> {
+        files.into_iter().map(|(file, _)| file.clone()).collect()
+    };
+    let (replaced, removed) = (names(replaced), names(removed));
+    for (files, what) in [
+        (&replaced, "replaced what an earlier preparation wrote"),
+        (&removed, "removed, for no document is left for it"),
+    ] {
+        for file in files {
+            screen.say(format!("note: {}: {what}", file.display()));
+        }
+    }
     let prepared = Prepared {
         format: args.format.name(),
-        train: train.write(&args.out.join("train.jsonl")).failed()?,
-        eval: eval.write(&args.out.join("eval.jsonl")).failed()?,
+        train: train.write(&train_file).failed()?,
+        eval: eval.write(&eval_file).failed()?,
+        replaced,
+        removed,
         out: args.out.clone(),
         counts,
         rejected,
@@ -242,7 +272,7 @@ impl Made {
         Self { tasks, side }
     }
 
-    /// Writes the tasks; where there are none, a file of an earlier time is removed.
+    /// Writes the tasks; where there are none, a file of an earlier time is removed, of which the caller speaks.
     fn write(mut self, path: &Path) -> anyhow::Result<Side> {
         if self.tasks.is_empty() {
             match fs::remove_file(path) {
@@ -281,11 +311,11 @@ fn text(prepared: &Prepared) -> String {
     for side in [&prepared.train, &prepared.eval] {
         if let Some(file) = &side.file {
             lines.push(format!(
-                "{}: {} tasks, {} questions, {} documents",
+                "{}: {}, {}, {}",
                 file.display(),
-                side.tasks,
-                side.questions,
-                side.documents
+                count_of(side.tasks, "task"),
+                count_of(side.questions, "question"),
+                count_of(side.documents, "document")
             ));
             let scored = side.by_metric.iter();
             lines.extend(scored.map(|(metric, number)| {

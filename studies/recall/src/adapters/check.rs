@@ -57,9 +57,7 @@ pub fn check_task(row: &Row, task: &Task) -> Vec<RowError> {
     }
     let mut no_targets = |field: &str, turn_ids: Vec<&u32>| {
         let strange = turn_ids.into_iter().filter(|id| !targets.contains(id));
-        errors.extend(
-            strange.map(|id| row.error(field, format!("turn {id} is no target turn"))),
-        );
+        errors.extend(strange.map(|id| row.error(field, format!("turn {id} is no target turn"))));
     };
     no_targets("facts.questions", task.facts.questions.keys().collect());
     no_targets("gold.answers", task.gold.answers.keys().collect());

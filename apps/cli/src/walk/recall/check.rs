@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use recall::{ANSWER, CHUNK_QA, JUDGE, Recall, memory::CountTokens, tiny::Mix};
+use recall::{
+    ANSWER, CHUNK_QA, JUDGE, Recall,
+    memory::{Baseline, CountTokens},
+    tiny::Mix,
+};
 use record::Sampling;
 
 use super::{players::embedder, prompts::example, recipe::Recipe};
@@ -30,6 +34,11 @@ impl Recipe {
         ensure!(
             self.tasks.chunk_tokens != Some(0),
             "tasks.chunk_tokens is 0; a turn has at least one token"
+        );
+        ensure!(
+            self.prompt.context_tokens > 0 || self.baseline == Some(Baseline::NoMemory),
+            "prompt.context_tokens is 0: no prompt would show anything of a memory; give it some tokens, or say \
+             baseline = \"no_memory\""
         );
         self.check_roles()?;
         self.check_trained()?;
@@ -125,6 +134,13 @@ impl Recipe {
             ensure!(
                 !self.rl.train[..index].contains(role),
                 "rl.train has `{role}` twice"
+            );
+        }
+        for name in self.policies.keys() {
+            ensure!(
+                self.algorithm(name).step.is_none() || !self.step_rewards.is_empty(),
+                "rl.algorithm.step makes advantages of step rewards, and there are none; name some in \
+                 [step_rewards], or take rl.algorithm.step out"
             );
         }
         for (name, policy) in &self.policies {

@@ -10,6 +10,7 @@ use learn::{AlgorithmConfig, OptimizerConfig, Singleton};
 use recall::{
     Granularity, PromptConfig, Reading, RecallConfig, RewardConfig,
     memory::{Baseline, MemoryConfig, OpFormat},
+    roles_of,
     step_reward::StepRewards,
     tiny::Mix,
 };
@@ -196,6 +197,32 @@ impl Recipe {
             model.resolve(place);
         }
         self.say_what_singletons_are();
+        self.leave_out_whom_a_baseline_does_not_ask();
+    }
+
+    /// The roles that write the recipe's memory, which a baseline in its place does not ask.
+    pub(super) fn unasked_by_baseline(&self) -> Vec<&'static str> {
+        let asked = self.asked_roles();
+        let own = roles_of(self.memory.extraction).iter().copied();
+        own.filter(|role| !asked.contains(role)).collect()
+    }
+
+    /// `baseline` alone is then enough to play one: roles that nobody asks are taken from the policies, and
+    /// policies that play nothing else are left out.
+    fn leave_out_whom_a_baseline_does_not_ask(&mut self) {
+        let unasked = self.unasked_by_baseline();
+        if self.baseline.is_none() || unasked.is_empty() {
+            return;
+        }
+        let is_asked = |role: &str| !unasked.contains(&role);
+        let began = self.policies.values();
+        let began: Vec<String> = began.filter_map(|one| one.begins_as.clone()).collect();
+        self.policies.retain(|name, policy| {
+            let played = !policy.roles.is_empty();
+            policy.roles.retain(|role, _| is_asked(role));
+            !played || !policy.roles.is_empty() || began.contains(name)
+        });
+        self.rl.train.retain(|role| is_asked(role));
     }
 
     /// Writes down what recipes leave out: an episode with nothing to compare it with teaches nothing. Runs

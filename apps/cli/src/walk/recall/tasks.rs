@@ -22,6 +22,16 @@ impl RecallRun<'_> {
         frame
             .screen
             .headline("Tasks: long dialogues, and questions about them");
+        if let (Some(baseline), [_, ..]) =
+            (self.recipe.baseline, &self.recipe.unasked_by_baseline()[..])
+        {
+            frame.screen.say(format!(
+                "  baseline {}: nobody asks for {}, which the recipe's own memory is written by; whoever plays \
+                 nothing else is left out",
+                baseline.name(),
+                self.recipe.unasked_by_baseline().join(", ")
+            ));
+        }
         frame.phase("tasks", || {
             let (train, eval) = tasks_of(self.recipe)?;
             frame.write_tasks(TRAIN, &train)?;

@@ -98,10 +98,21 @@ fn datasets_become_tasks_divided_by_document_the_same_every_time() {
     }
 
     // One episode a question, all of them to train on.
-    let questions = told(&prepare(
+    let output = prepare(
         &out("once"),
         &told_to(&["--eval", "0", "--granularity", "qa"]),
-    ));
+    );
+    let said = stderr(&output);
+    assert!(
+        said.contains("train.jsonl: replaced what an earlier preparation wrote")
+            && said.contains("eval.jsonl: removed, for no document is left for it"),
+        "{said}"
+    );
+    let questions = told(&output);
+    for (key, name) in [("replaced", "train.jsonl"), ("removed", "eval.jsonl")] {
+        assert_eq!(questions[key], serde_json::json!([out("once").join(name)]));
+    }
+    assert_eq!(prepared["replaced"], serde_json::json!([]));
     assert_eq!(questions["train"]["tasks"], 8);
     assert!(
         !out("once").join("eval.jsonl").exists(),
@@ -123,9 +134,9 @@ fn datasets_become_tasks_divided_by_document_the_same_every_time() {
         "--json",
     ]);
     let checked = told(&checked);
-    assert_eq!(checked[0]["study"], "recall");
-    assert_eq!(checked[0]["tasks"], 1);
-    assert_eq!(checked[0]["bad_rows"], 0);
+    assert_eq!(checked["files"][0]["study"], "recall");
+    assert_eq!(checked["files"][0]["tasks"], 1);
+    assert_eq!(checked["files"][1]["bad_rows"], 0);
     let missing = data(["check", "/no/such.jsonl"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("cannot read /no/such.jsonl"));
@@ -165,6 +176,9 @@ fn bad_rows_fail_the_command_or_are_left_out_and_said() {
 fn what_is_asked_wrongly_is_refused() {
     let folder = TempDir::new().unwrap();
     let file = case("081_dialogue/rows.jsonl");
+    let empty = folder.path().join("empty.json");
+    fs::write(&empty, "[]").unwrap();
+    let empty = empty.display().to_string();
     for (arguments, expected) in [
         (
             vec!["--format", "loco", &file],
@@ -178,6 +192,7 @@ fn what_is_asked_wrongly_is_refused() {
             vec!["--format", "dialogue", "--split", "a/b", &file],
             "expected a name without `/`",
         ),
+        (vec!["--format", "locomo", &empty], "empty.json has no rows"),
         (
             vec!["--format", "dialogue", "/no/such.jsonl"],
             "cannot read /no/such.jsonl",
@@ -220,6 +235,23 @@ fn faults_of_tasks_are_found() {
         task["id"] = pointer.into();
         task
     };
+    // Of one row, everything that is wrong.
+    let mut many = with("/gold/answers", serde_json::json!({}));
+    many["id"] = "many".into();
+    many["facts"]["questions"] = serde_json::json!({});
+    many["public"]["turns"][0]["utterances"] = Value::Array(Vec::new());
+    let twice = folder.path().join("many.jsonl");
+    fs::write(&twice, format!("{many}\n")).unwrap();
+    let checked = data(["check", &twice.display().to_string()]);
+    let said = stderr(&checked);
+    for part in [
+        "field `public.turns[0].utterances`: empty turn",
+        "field `facts.questions`: target turn 1 has none",
+        "field `gold.answers`: target turn 1 has none",
+        "etude: 1 row is bad",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
     let rows = [
         (good.clone(), None),
         (
@@ -310,6 +342,8 @@ fn rows_of_a_step_are_exported_for_others() {
     assert_eq!(header["prompts"]["dtype"], "I64");
     assert_eq!(header["input_ids"]["shape"], told["shape"]);
 
+    let nothing = export(&["--step", "2", "--rows-divisible-by", "0"]);
+    assert_eq!(nothing.status.code(), Some(2));
     let missing = export(&["--step", "9999"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("step 9999 is not in the run, which has "));

@@ -38,6 +38,9 @@ static UNDISTURBED: LazyLock<PathBuf> = LazyLock::new(|| {
         .output()
         .unwrap();
     assert_success(&output);
+    let said = stderr(&output);
+    let scored = "answers are scored by f1, as their datasets are";
+    assert!(said.contains(scored), "{said}");
     run
 });
 
@@ -341,6 +344,35 @@ fn evaluations_are_those_of_the_run_and_leave_it_as_it_is() {
         let then = replay.evaluation(name).unwrap();
         let metrics = serde_json::to_value(&then.metrics).unwrap();
         assert_eq!(one["metrics"], metrics, "{name}");
+    }
+}
+
+#[test]
+fn a_baseline_is_one_flag_away_also_where_policies_write_the_memory() {
+    let directory = TempDir::new().unwrap();
+    for baseline in ["no_memory", "full_context", "last_k", "raw_chunks"] {
+        let run = directory.path().join(baseline);
+        let flag = format!("baseline={baseline}");
+        let sets = [
+            flag.as_str(),
+            "rl.steps=1",
+            "eval.baselines=false",
+            "policies.reader.sft=[]",
+        ];
+        let output = train(directory.path(), &smoke(), &run, &sets)
+            .output()
+            .unwrap();
+        assert_success(&output);
+        let said = stderr(&output);
+        let line = format!("baseline {baseline}: nobody asks for memory");
+        assert!(said.contains(&line), "{said}");
+        assert!(
+            said.contains(" of 96 tokens of memory in the prompt"),
+            "{said}"
+        );
+        let calls = played(&run).into_iter().flat_map(|(_, calls, _)| calls);
+        assert!(calls.into_iter().all(|call| call.role == "answer"));
+        assert!(!run.join("checkpoints/writer-sft").exists());
     }
 }
 

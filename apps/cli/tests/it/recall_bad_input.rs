@@ -154,6 +154,21 @@ const RECIPES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("no tasks", &["tasks.eval=0"], &["tasks.eval"]),
     (
+        "a prompt without room for any memory",
+        &["prompt.context_tokens=0"],
+        &["prompt.context_tokens is 0", "no_memory"],
+    ),
+    (
+        "advantages of steps that nothing pays",
+        &["rl.algorithm.step={weight=1.0}"],
+        &["rl.algorithm.step", "[step_rewards]"],
+    ),
+    (
+        "a baseline that asks nobody who is trained",
+        &["baseline=full_context", "rl.train=[\"memory\"]"],
+        &["rl.train is empty", "answer"],
+    ),
+    (
         "an unknown format",
         &["tasks.format=lokomo"],
         &["lokomo", "did you mean `locomo`"],
@@ -219,6 +234,14 @@ const FILES: &[(&str, &str, &str, &[&str])] = &[
         &["line 1", "skip_rejected"],
     ),
     ("no rows", "dialogue", "", &[]),
+    (
+        "one document",
+        "dialogue",
+        "{\"sample_id\": \"s\", \"data_source\": \"own\", \"split\": \"all\", \"document\": \"d\", \"sessions\": [], \
+         \"questions\": [{\"question_id\": \"q\", \"text\": \"Who?\", \"question_type\": \"person\", \"gold\": \
+         {\"answers\": [\"Ann\"]}}]}\n",
+        &["divided by document", "tasks.eval_file"],
+    ),
 ];
 
 #[test]

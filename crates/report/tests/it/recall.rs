@@ -99,6 +99,33 @@ fn bounds_that_meet_are_called_neither_apart_nor_overlapping() {
     );
 }
 
+/// Where another metric than F1 scores answers, results speak of it.
+#[test]
+fn results_are_judged_by_the_metric_that_answers_are_scored_by() {
+    let view = view_of(|path| {
+        let run = fixture::begin_study(path, "recall", 1, "");
+        for (name, score, f1) in [("sft", 0.2, 0.5), ("rl", 0.6, 0.4), ("rl/last_k", 0.3, 0.9)] {
+            let metrics = [("score", score), ("f1", f1), ("score/when", score)];
+            let metrics =
+                metrics.map(|(name, value)| (name.to_owned(), fixture::around(value, 0.05)));
+            fixture::evaluate(&run, name, "reader", 8, metrics.into(), None);
+        }
+    });
+    let text = summary_text(&view);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = words.join(" ");
+    for part in [
+        "The score rose from 20.0 %",
+        "The best baseline at equal token budget, last k, has 30.0 %",
+        "ahead in score",
+        "+30.0 points, intervals apart",
+        "score: when",
+    ] {
+        assert!(said.contains(part), "{part}\n{text}");
+    }
+    check_well_formed(&render_html(&view).unwrap());
+}
+
 #[test]
 fn an_episode_is_told_turn_by_turn() {
     let view = view_of(whole_run);

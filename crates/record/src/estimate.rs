@@ -36,7 +36,7 @@ impl Estimate {
     /// Whether the two intervals share a point; `None` where one of them is none.
     pub fn overlaps(&self, other: &Self) -> Option<bool> {
         let known = self.has_interval() && other.has_interval();
-        known.then(|| self.low <= other.high && other.low <= self.high)
+        known.then_some(self.low <= other.high && other.low <= self.high)
     }
 }
 

@@ -105,6 +105,83 @@ fn files_of_every_format_become_the_dialogues_they_hold() {
     assert_eq!(formats, all, "every format has a case");
 }
 
+/// A key that nobody has heard of, in every object of every row: it is among the metadata, or what it stands in
+/// is counted as left out.
+#[test]
+fn every_key_of_a_row_is_placed_kept_or_counted() {
+    const COUNTED: [(&str, &str); 6] = [
+        ("/event_summary", "columns of summaries left out"),
+        ("/observation", "columns of summaries left out"),
+        ("/session_summary", "columns of summaries left out"),
+        ("/prompt", "prompts made of other columns left out"),
+        ("/prompt", "messages before the question left out"),
+        (
+            "/metadata/haystack_sessions",
+            "sessions that repeat the context left out",
+        ),
+    ];
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut formats = BTreeSet::new();
+    for (place, case) in cases() {
+        let name = place.file_name().unwrap().display().to_string();
+        let is_text = case.file.ends_with(".json") || case.file.ends_with(".jsonl");
+        // Our own format takes no unknown key.
+        if !is_text || name.contains("malformed") || case.format == "dialogue" {
+            continue;
+        }
+        let text = fs::read_to_string(place.join(&case.file)).unwrap();
+        let mut values: Vec<Value> = serde_json::Deserializer::from_str(&text)
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        let mut marks = Vec::new();
+        for value in &mut values {
+            let rows = match value {
+                Value::Object(file) if file.get("data").is_some_and(Value::is_array) => {
+                    file.get_mut("data").unwrap()
+                }
+                rows => rows,
+            };
+            match rows {
+                Value::Array(rows) => rows.iter_mut().for_each(|row| mark(row, "", &mut marks)),
+                row => mark(row, "", &mut marks),
+            }
+        }
+        let marked: String = values.iter().map(|value| format!("{value}\n")).collect();
+        fs::write(folder.path().join(&case.file), marked).unwrap();
+        let adapted = read(folder.path(), &case);
+        assert!(adapted.rejected.is_empty(), "{name}: {}", adapted.rejected);
+        let kept = serde_json::to_string(&adapted.dialogues).unwrap();
+        for (path, mark) in marks {
+            let counted = COUNTED.iter().any(|(column, what)| {
+                path.starts_with(column) && adapted.counts.0.contains_key(*what)
+            });
+            assert!(kept.contains(&mark) || counted, "{name}: {path} is lost");
+        }
+        formats.insert(case.format);
+    }
+    assert!(formats.len() >= 9, "{formats:?}");
+}
+
+/// Puts a key into every object below `value`; where, and what stands there.
+fn mark(value: &mut Value, path: &str, marks: &mut Vec<(String, String)>) {
+    match value {
+        Value::Array(values) => {
+            let below = values.iter_mut();
+            below.for_each(|value| mark(value, path, marks));
+        }
+        Value::Object(object) => {
+            for (key, value) in object.iter_mut() {
+                mark(value, &format!("{path}/{key}"), marks);
+            }
+            let text = format!("MARK-{}-", marks.len());
+            object.insert("unheard_of".to_owned(), text.clone().into());
+            marks.push((format!("{path}/unheard_of"), text));
+        }
+        _ => {}
+    }
+}
+
 /// The files say CANARY wherever only gold may: in answers, in what is evidence, in summaries.
 #[test]
 fn no_gold_is_public_in_any_format() {

@@ -3,6 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use journal::{Evaluation, Replay};
+use recall::Notes;
 use record::Estimate;
 use serde::Serialize;
 

@@ -2,11 +2,11 @@
 
 use dataset::{Row, RowError, json_text};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     desk::{Asked, Desk, Sample, equally_long, required},
-    values::{Scalar, Texts},
+    values::{Scalar, Texts, without_nulls},
 };
 use crate::dialogue::{Dialogue, Session, Utterance};
 
@@ -37,6 +37,8 @@ enum Context {
     Columns {
         title: Vec<String>,
         sentences: Vec<Vec<String>>,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
     },
 }
 
@@ -50,15 +52,23 @@ enum Supporting {
     Columns {
         title: Vec<String>,
         sent_id: Vec<i64>,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
     },
 }
 
 pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowError> {
     let parsed: HotpotRow = row.parse()?;
     let answers = required(row, "answer", parsed.answer)?;
+    let mut beside = Map::new();
     let paragraphs = match parsed.context {
         Context::Pairs(pairs) => pairs,
-        Context::Columns { title, sentences } => {
+        Context::Columns {
+            title,
+            sentences,
+            rest,
+        } => {
+            beside.extend(without_nulls(rest));
             let lengths = [
                 ("context.title", Some(title.len())),
                 ("context.sentences", Some(sentences.len())),
@@ -70,7 +80,12 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     let supporting = match parsed.supporting_facts {
         None => Vec::new(),
         Some(Supporting::Pairs(pairs)) => pairs,
-        Some(Supporting::Columns { title, sent_id }) => {
+        Some(Supporting::Columns {
+            title,
+            sent_id,
+            rest,
+        }) => {
+            beside.extend(without_nulls(rest));
             let lengths = [
                 ("supporting_facts.title", Some(title.len())),
                 ("supporting_facts.sent_id", Some(sent_id.len())),
@@ -88,7 +103,9 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
             return Err(row.error(format!("context[{index}]"), "empty turn"));
         }
         let source_id = format!("p{index}");
-        if supporting.iter().any(|(supporting, _)| supporting == title) {
+        let is_here =
+            |(named, sentence): &(String, i64)| named == title && is_of(sentences, *sentence);
+        if supporting.iter().any(is_here) {
             evidence.push(source_id.clone());
         }
         sessions.push(Utterance {
@@ -99,13 +116,23 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     }
     let unknown = supporting
         .iter()
-        .filter(|(title, _)| paragraphs.iter().all(|(known, _)| known != title))
+        .filter(|(title, sentence)| {
+            let mut paragraphs = paragraphs.iter();
+            !paragraphs.any(|(known, said)| known == title && is_of(said, *sentence))
+        })
         .count();
     desk.count("evidence that names nothing in the history", unknown as u64);
     if sessions.is_empty() {
         return Err(row.error("context", "no paragraph"));
     }
 
+    let mut metadata = parsed.rest;
+    if !beside.is_empty() {
+        metadata.insert("columns".to_owned(), beside.into());
+    }
+    if !supporting.is_empty() {
+        metadata.insert("supporting_facts".to_owned(), json!(supporting));
+    }
     let question = Asked {
         question_id: "q0".to_owned(),
         text: parsed.question,
@@ -121,7 +148,7 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         sample_id: parsed.id.map(|Scalar(id)| id),
         data_source: "hotpotqa".to_owned(),
         document: None,
-        metadata: parsed.rest,
+        metadata,
     };
     let session = Session {
         session_id: None,
@@ -134,4 +161,9 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         vec![session],
         vec![question],
     )])
+}
+
+/// Whether a paragraph has a sentence of this number, from 0.
+fn is_of(sentences: &[String], number: i64) -> bool {
+    usize::try_from(number).is_ok_and(|number| number < sentences.len())
 }

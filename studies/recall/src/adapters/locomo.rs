@@ -20,6 +20,8 @@ struct Said {
     text: String,
     /// What the image shows that was sent along.
     blip_caption: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -55,8 +57,12 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         Some(conversation) => conversation,
         None => std::mem::take(&mut columns),
     };
-    let sessions = sessions(row, &mut conversation, path, desk)?;
+    let mut turns = Map::new();
+    let sessions = sessions(row, (&mut conversation, path), &mut turns, desk)?;
     columns.extend(conversation);
+    if !turns.is_empty() {
+        columns.insert("turns".to_owned(), turns.into());
+    }
 
     let names: BTreeSet<&str> = sessions
         .iter()
@@ -126,11 +132,12 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     Ok(vec![desk.dialogue(row, sample, sessions, questions)])
 }
 
-/// `session_1`, `session_2`, … with their `session_1_date_time`, in the order of their numbers.
+/// `session_1`, `session_2`, … with their `session_1_date_time`, in the order of their numbers. What has no
+/// place in an utterance, as the address of an image, goes to `turns` under its name.
 fn sessions(
     row: &Row,
-    conversation: &mut Map<String, Value>,
-    path: &str,
+    (conversation, path): (&mut Map<String, Value>, &str),
+    turns: &mut Map<String, Value>,
     desk: &mut Desk<'_>,
 ) -> Result<Vec<Session>, RowError> {
     let mut numbers: Vec<u32> = conversation
@@ -152,6 +159,10 @@ fn sessions(
             if text.trim().is_empty() {
                 desk.count("empty utterances left out", 1);
                 continue;
+            }
+            let rest = without_nulls(said.rest);
+            if !rest.is_empty() {
+                turns.insert(said.dia_id.clone(), rest.into());
             }
             utterances.push(Utterance {
                 source_id: Some(said.dia_id),

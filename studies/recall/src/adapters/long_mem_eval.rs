@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     desk::{Asked, Desk, Sample, equally_long, required},
-    values::Texts,
+    values::{Texts, without_nulls},
 };
 use crate::dialogue::{Dialogue, Session, Utterance};
 
@@ -34,7 +34,19 @@ struct Turn {
     role: String,
     content: String,
     has_answer: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
+
+/// Of questions, without [`ABSTENTION`].
+const TYPES: [&str; 6] = [
+    "single-session-user",
+    "single-session-assistant",
+    "single-session-preference",
+    "temporal-reasoning",
+    "knowledge-update",
+    "multi-session",
+];
 
 /// Ends the ids of questions whose answer the sessions do not hold.
 const ABSTENTION: &str = "_abs";
@@ -73,6 +85,17 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
             turns,
         })
         .collect();
+    let dated = haystack.iter().filter(|session| session.date.is_some());
+    let unreadable = dated.filter(|session| !is_sortable(session.date.as_deref()));
+    let unreadable = unreadable.count() as u64;
+    desk.count("dates that say no order", unreadable);
+    desk.count(
+        "haystacks left in the order of the file, for want of dates",
+        u64::from(haystack.iter().any(|one| !is_sortable(one.date.as_deref()))),
+    );
+    if !TYPES.contains(&parsed.question_type.as_str()) {
+        desk.count("questions of a type that the benchmark does not have", 1);
+    }
     if haystack
         .iter()
         .all(|session| is_sortable(session.date.as_deref()))
@@ -88,6 +111,7 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     let mut known = Vec::new();
     let mut sessions = Vec::new();
     let mut original_ids = Map::new();
+    let mut turns = Map::new();
     for found in haystack {
         // Their own names say which sessions hold the answer.
         let session_id = format!("s{}", sessions.len());
@@ -102,6 +126,10 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
                 continue;
             }
             let source_id = format!("{session_id}:{index}");
+            let rest = without_nulls(turn.rest);
+            if !rest.is_empty() {
+                turns.insert(source_id.clone(), rest.into());
+            }
             if turn.has_answer == Some(true) {
                 evidence_turns.push(source_id.clone());
             }
@@ -138,6 +166,9 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     desk.count("evidence that names nothing in the history", missing as u64);
 
     let mut metadata = parsed.rest;
+    if !turns.is_empty() {
+        metadata.insert("turns".to_owned(), turns.into());
+    }
     if !original_ids.is_empty() {
         metadata.insert("session_ids".to_owned(), original_ids.into());
     }

@@ -22,8 +22,8 @@ struct MemAlphaRow {
     #[serde(alias = "sample_id", alias = "id")]
     instance_id: Option<Scalar>,
     /// Made from the chunks.
-    #[serde(default, rename = "prompt")]
-    _prompt: Value,
+    #[serde(default)]
+    prompt: Value,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -46,6 +46,10 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     {
         return Err(row.error(format!("chunks[{index}]"), "empty turn"));
     }
+    desk.count(
+        "prompts made of other columns left out",
+        u64::from(!parsed.prompt.is_null()),
+    );
     let source = parsed.data_source.unwrap_or_else(|| "unnamed".to_owned());
     let mut notes = Map::new();
     let mut questions = Vec::new();

@@ -33,8 +33,8 @@ struct Metadata {
     #[serde(default, deserialize_with = "json_text")]
     question_types: Option<Vec<Scalar>>,
     /// The context once more, as sessions.
-    #[serde(default, rename = "haystack_sessions")]
-    _haystack_sessions: Value,
+    #[serde(default)]
+    haystack_sessions: Value,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -102,6 +102,11 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
             evidence: Vec::new(),
         });
     }
+    let again = !notes.haystack_sessions.is_null();
+    desk.count(
+        "sessions that repeat the context left out",
+        u64::from(again),
+    );
     let mut metadata = parsed.rest;
     metadata.extend(without_nulls(notes.rest));
     let sessions = desk

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     desk::{Asked, Desk, Sample, required},
-    values::{Scalar, Texts},
+    values::{Scalar, Texts, without_nulls},
 };
 use crate::dialogue::{Dialogue, Session, Utterance};
 
@@ -30,6 +30,8 @@ struct BenchRow {
 struct Message {
     role: String,
     content: String,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// Where its tasks keep what is right.
@@ -51,12 +53,14 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     let answers = required(row, "info.golden_answer", answers)?;
 
     let mut history = parsed.dialog.unwrap_or_default();
+    let mut asked_with = Map::new();
     let question = match (parsed.input_prompt, parsed.input_chat_messages) {
         (Some(prompt), _) if !prompt.trim().is_empty() => prompt,
         (_, Some(mut messages)) => match messages.pop() {
             Some(last) => {
                 messages.append(&mut history);
                 history = messages;
+                asked_with = without_nulls(last.rest);
                 last.content
             }
             None => return Err(row.error("input_chat_messages", "no target turn")),
@@ -72,13 +76,21 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     {
         return Err(row.error(format!("dialog[{index}].content"), "empty turn"));
     }
+    let mut turns = Map::new();
     let utterances: Vec<Utterance> = history
         .into_iter()
         .enumerate()
-        .map(|(index, said)| Utterance {
-            source_id: Some(format!("d{index}")),
-            speaker: Some(said.role),
-            text: said.content,
+        .map(|(index, said)| {
+            let source_id = format!("d{index}");
+            let rest = without_nulls(said.rest);
+            if !rest.is_empty() {
+                turns.insert(source_id.clone(), rest.into());
+            }
+            Utterance {
+                source_id: Some(source_id),
+                speaker: Some(said.role),
+                text: said.content,
+            }
         })
         .collect();
     let sessions = if utterances.is_empty() {
@@ -92,6 +104,11 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     };
     let mut metadata = parsed.rest;
     metadata.insert("info".to_owned(), info.into());
+    for (name, kept) in [("turns", turns), ("question", asked_with)] {
+        if !kept.is_empty() {
+            metadata.insert(name.to_owned(), kept.into());
+        }
+    }
     let sample = Sample {
         sample_id: Some(format!("{}-{}", parsed.dataset_name, parsed.test_idx.0)),
         data_source: format!("memorybench-{}", parsed.dataset_name),

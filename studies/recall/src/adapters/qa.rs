@@ -23,8 +23,8 @@ struct QaRow {
     #[serde(default, deserialize_with = "json_text")]
     extra_info: Option<ExtraInfo>,
     /// Made from the chunks and the question.
-    #[serde(default, rename = "prompt")]
-    _prompt: Value,
+    #[serde(default)]
+    prompt: Value,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -75,6 +75,10 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
     };
     let answers = required(row, "answers", answers)?;
 
+    desk.count(
+        "prompts made of other columns left out",
+        u64::from(!parsed.prompt.is_null()),
+    );
     let mut dates = dates.unwrap_or_default().into_iter();
     let sessions = parsed
         .chunks
@@ -94,10 +98,14 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         .into_iter()
         .map(|(name, value)| (name, dataset::unpack(value)))
         .collect();
-    metadata.insert(
-        "questions".to_owned(),
-        json!({ &question_id: without_nulls(extra.rest) }),
-    );
+    if let Some(number) = parsed.num_chunks {
+        metadata.insert("num_chunks".to_owned(), number.into());
+    }
+    let mut own = without_nulls(extra.rest);
+    if let Some(index) = extra.question_idx {
+        own.insert("question_idx".to_owned(), index.into());
+    }
+    metadata.insert("questions".to_owned(), json!({ &question_id: own }));
     let sample = Sample {
         sample_id: extra.sample_id.map(|Scalar(id)| id),
         document: None,

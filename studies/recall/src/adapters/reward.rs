@@ -40,12 +40,16 @@ enum Prompt {
 #[derive(Deserialize)]
 struct Message {
     content: String,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 struct RewardModel {
     #[serde(deserialize_with = "json_text")]
     ground_truth: GroundTruth,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +58,11 @@ struct RewardModel {
     expecting = "expected answers, or `target` with the answers of every objective"
 )]
 enum GroundTruth {
-    Targets { target: Vec<Texts> },
+    Targets {
+        target: Vec<Texts>,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
+    },
     Answers(Texts),
 }
 
@@ -81,7 +89,7 @@ pub(super) fn read_ruler(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>
 pub(super) fn read_mem1(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowError> {
     read(row, desk, "mem1", |truth, desk| {
         let targets = match truth {
-            GroundTruth::Targets { target } => target,
+            GroundTruth::Targets { target, .. } => target,
             GroundTruth::Answers(answers) => answers
                 .0
                 .into_iter()
@@ -112,21 +120,58 @@ fn read<'a>(
 ) -> Result<Vec<Dialogue>, RowError> {
     let parsed: RewardRow = row.parse()?;
     let extra = parsed.extra_info.unwrap_or_default();
+    let mut metadata = parsed.rest;
     let asked_in_prompt = match parsed.prompt {
-        Some(Prompt::Messages(mut messages)) => messages.pop().map(|message| message.content),
+        Some(Prompt::Messages(mut messages)) => {
+            let asked = messages.pop();
+            desk.count(
+                "messages before the question left out",
+                messages.len() as u64,
+            );
+            if let Some(asked) = &asked
+                && !asked.rest.is_empty()
+            {
+                metadata.insert("prompt".to_owned(), asked.rest.clone().into());
+            }
+            asked.map(|message| message.content)
+        }
         Some(Prompt::Text(text)) => Some(text),
         None => None,
     };
     // A prompt wraps the question in instructions; where it stands alone too, that is taken.
-    let question = parsed
-        .question
-        .or(extra.question)
+    let alone = parsed.question.or(extra.question.clone());
+    let is_wrapped = alone.is_some() && asked_in_prompt.is_some();
+    desk.count(
+        "prompts made of other columns left out",
+        u64::from(is_wrapped),
+    );
+    let question = alone
         .or(asked_in_prompt)
         .filter(|text| !text.trim().is_empty())
         .ok_or_else(|| row.error("prompt", "no target turn: nothing is asked"))?;
+    if let Some(other) = extra.question.filter(|other| *other != question) {
+        metadata.insert("question".to_owned(), other.into());
+    }
+    let also = parsed.reward_model.is_some() && parsed.target.is_some();
+    desk.count(
+        "targets beside those of `reward_model` left out",
+        u64::from(also),
+    );
     let truth = match (parsed.reward_model, parsed.target) {
-        (Some(model), _) => model.ground_truth,
-        (None, Some(target)) => GroundTruth::Targets { target },
+        (Some(model), _) => {
+            let mut rest = model.rest;
+            if let GroundTruth::Targets { rest: beside, .. } = &model.ground_truth {
+                rest.extend(beside.clone());
+            }
+            if !rest.is_empty() {
+                metadata.insert("reward_model".to_owned(), rest.into());
+            }
+            model.ground_truth
+        }
+        (None, Some(target)) => GroundTruth::Targets {
+            target,
+            rest: Map::new(),
+        },
         (None, None) => return Err(row.error("reward_model", "missing answer")),
     };
     let answers = answers(truth, desk)?;
@@ -142,7 +187,6 @@ fn read<'a>(
             .collect(),
         None => Vec::new(),
     };
-    let mut metadata = parsed.rest;
     metadata.extend(without_nulls(extra.rest));
     if let Some(named) = parsed.data_source {
         metadata.insert("data_source".to_owned(), named.into());

@@ -24,12 +24,16 @@ struct Layout {
 struct Article {
     title: Option<String>,
     paragraphs: Vec<Paragraph>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 struct Paragraph {
     context: String,
     qas: Vec<NestedQuestion>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +51,8 @@ struct NestedQuestion {
 struct NestedAnswer {
     text: String,
     answer_start: Option<i64>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// One question a row, as dataset hubs have it.
@@ -68,6 +74,8 @@ struct FlatAnswers {
     text: Vec<String>,
     #[serde(default)]
     answer_start: Vec<i64>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// A question of either layout.
@@ -84,6 +92,11 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
         return nested(row, desk);
     }
     let flat: FlatRow = row.parse()?;
+    let mut rest = flat.rest;
+    let beside = without_nulls(flat.answers.rest);
+    if !beside.is_empty() {
+        rest.insert("answers".to_owned(), beside.into());
+    }
     let starts = flat.answers.answer_start.into_iter().map(Some);
     let found = Found {
         id: flat.id.0,
@@ -95,7 +108,7 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
             .zip(starts.chain(std::iter::repeat(None)))
             .collect(),
         is_impossible: flat.is_impossible,
-        rest: flat.rest,
+        rest,
     };
     let fields = [(
         "context".to_owned(),
@@ -127,27 +140,32 @@ fn nested(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowError> {
         let found = paragraph
             .qas
             .into_iter()
-            .map(|question| Found {
-                id: question.id.0,
-                question: question.question,
-                answers: question
-                    .answers
-                    .into_iter()
-                    .map(|answer| (answer.text, answer.answer_start))
-                    .collect(),
-                is_impossible: question.is_impossible,
-                rest: question.rest,
+            .map(|question| {
+                let mut rest = question.rest;
+                let beside = question.answers.iter();
+                let beside: Vec<_> = beside
+                    .map(|answer| without_nulls(answer.rest.clone()))
+                    .collect();
+                if beside.iter().any(|beside| !beside.is_empty()) {
+                    rest.insert("answers".to_owned(), json!(beside));
+                }
+                let answers = question.answers.into_iter();
+                Found {
+                    id: question.id.0,
+                    question: question.question,
+                    answers: answers
+                        .map(|answer| (answer.text, answer.answer_start))
+                        .collect(),
+                    is_impossible: question.is_impossible,
+                    rest,
+                }
             })
             .collect();
         let title = article.title.clone();
-        dialogues.push(dialogue(
-            row,
-            desk,
-            title,
-            &paragraph.context,
-            found,
-            &fields,
-        )?);
+        let mut made = dialogue(row, desk, title, &paragraph.context, found, &fields)?;
+        made.metadata.extend(without_nulls(paragraph.rest));
+        made.metadata.extend(without_nulls(article.rest.clone()));
+        dialogues.push(made);
     }
     Ok(dialogues)
 }
@@ -181,6 +199,11 @@ fn dialogue(
         if !abstain && !has_answer {
             return Err(row.error(answers_field, "missing answer"));
         }
+        let mut rest = without_nulls(found.rest);
+        let starts: Vec<_> = found.answers.iter().map(|(_, start)| *start).collect();
+        if starts.iter().any(Option::is_some) {
+            rest.insert("answer_start".to_owned(), json!(starts));
+        }
         let mut answers: Vec<String> = Vec::new();
         let mut evidence = Vec::new();
         if !abstain {
@@ -196,7 +219,6 @@ fn dialogue(
                 }
             }
         }
-        let rest = without_nulls(found.rest);
         if !rest.is_empty() {
             notes.insert(found.id.clone(), rest.into());
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     desk::{Asked, Desk, Sample, equally_long, required},
-    values::{Scalar, Texts},
+    values::{Scalar, Texts, without_nulls},
 };
 use crate::dialogue::{Dialogue, Session, Utterance};
 
@@ -27,6 +27,8 @@ struct VerlRow {
 struct Message {
     role: String,
     content: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -59,6 +61,31 @@ struct TurnMetadata {
     session_id: Option<Scalar>,
     dia_id: Option<Scalar>,
     speaker: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl TurnMetadata {
+    /// What has no place in a turn of this role.
+    fn left(&mut self, role: Role) -> Map<String, Value> {
+        let mut left = std::mem::take(&mut self.rest);
+        let mut keep = |name: &str, value: Option<String>| {
+            left.extend(value.map(|value| (name.to_owned(), Value::from(value))));
+        };
+        keep(
+            "turn_id",
+            self.turn_id.as_ref().map(|Scalar(id)| id.clone()),
+        );
+        if role != Role::History {
+            keep("session_id", self.session_id.take().map(|Scalar(id)| id));
+            keep("dia_id", self.dia_id.take().map(|Scalar(id)| id));
+            keep("speaker", self.speaker.take());
+        }
+        if role == Role::System {
+            keep("timestamp", self.timestamp.take().map(|Scalar(text)| text));
+        }
+        without_nulls(left)
+    }
 }
 
 pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowError> {
@@ -92,12 +119,18 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
 
     let mut metadata = parsed.rest;
     metadata.extend(extra.rest);
+    let mut turns = Map::new();
     let mut turn_ids = BTreeSet::new();
     let mut history = Vec::new();
     let mut targets = Vec::new();
     for (index, (message, role)) in messages.into_iter().zip(roles).enumerate() {
         let field = format!("prompt[{index}].content");
-        let note = notes.next().flatten().unwrap_or_default();
+        let mut note = notes.next().flatten().unwrap_or_default();
+        let mut left = note.left(role);
+        left.extend(without_nulls(message.rest));
+        if !left.is_empty() {
+            turns.insert(index.to_string(), left.into());
+        }
         if let Some(Scalar(id)) = note.turn_id
             && !turn_ids.insert(id.clone())
         {
@@ -149,6 +182,9 @@ pub(super) fn read(row: &Row, desk: &mut Desk<'_>) -> Result<Vec<Dialogue>, RowE
                 format!("{number} target turns; more than one must be asked for (multi_target)"),
             ));
         }
+    }
+    if !turns.is_empty() {
+        metadata.insert("turn_metadata".to_owned(), turns.into());
     }
     let answers = answers_of(row, extra.target_answer, targets.len())?;
     if let [(target, _)] = targets.as_slice()

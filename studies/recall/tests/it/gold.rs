@@ -26,6 +26,7 @@ fn task(granularity: Granularity) -> Vec<Arc<Task>> {
         data_source: "birds".to_owned(),
         split: "test".to_owned(),
         document: CANARY.to_owned(),
+        metric: None,
         sessions: (0..3).map(session).collect(),
         questions: vec![
             Question::new("q0", "Which bird?", CANARY, vec![CANARY.to_owned()])

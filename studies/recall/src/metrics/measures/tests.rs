@@ -7,6 +7,7 @@ use super::*;
 use crate::{
     event::Retrieved,
     memory::{FactKind, Store, Write},
+    metrics::Metric,
     task::TurnRole,
 };
 

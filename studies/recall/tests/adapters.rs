@@ -163,6 +163,42 @@ fn every_key_of_a_row_is_placed_kept_or_counted() {
     assert!(formats.len() >= 9, "{formats:?}");
 }
 
+/// What cannot be put in order, and what the benchmark does not know, is counted.
+#[test]
+fn dates_without_an_order_and_unknown_types_are_counted() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let row = |id: &str, kind: &str, dates: [&str; 2]| {
+        let said = serde_json::json!([{"role": "user", "content": "Soup."}]);
+        serde_json::json!({
+            "question_id": id, "question_type": kind, "question": "What?", "answer": "soup",
+            "haystack_dates": dates, "haystack_sessions": [said, said],
+        })
+    };
+    let later = "2023/05/20 (Sat) 02:21";
+    let rows = [
+        row("a", "multi-session", [later, "2023/05/02 (Tue) 11:00"]),
+        row("b", "multi-session", [later, "yesterday"]),
+        row("c", "many-sessions", [later, later]),
+    ];
+    let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(folder.path().join("rows.jsonl"), text).unwrap();
+    let case = Case {
+        file: "rows.jsonl".to_owned(),
+        format: "longmemeval".to_owned(),
+        chunk_tokens: None,
+        multi_target: false,
+    };
+    let counts = read(folder.path(), &case).counts.0;
+    for what in [
+        "haystacks put in the order of their dates",
+        "dates that say no order",
+        "haystacks left in the order of the file, for want of dates",
+        "questions of a type that the benchmark does not have",
+    ] {
+        assert_eq!(counts.get(what), Some(&1), "{what}: {counts:?}");
+    }
+}
+
 /// Puts a key into every object below `value`; where, and what stands there.
 fn mark(value: &mut Value, path: &str, marks: &mut Vec<(String, String)>) {
     match value {
@@ -175,8 +211,10 @@ fn mark(value: &mut Value, path: &str, marks: &mut Vec<(String, String)>) {
                 mark(value, &format!("{path}/{key}"), marks);
             }
             let text = format!("MARK-{}-", marks.len());
-            object.insert("unheard_of".to_owned(), text.clone().into());
-            marks.push((format!("{path}/unheard_of"), text));
+            // Each its own: those of a row and of its `extra_info` lie side by side among the metadata.
+            let key = format!("unheard_of_{}", marks.len());
+            object.insert(key.clone(), text.clone().into());
+            marks.push((format!("{path}/{key}"), text));
         }
         _ => {}
     }

@@ -376,44 +376,29 @@ fn a_baseline_is_one_flag_away_also_where_policies_write_the_memory() {
     }
 }
 
-/// Episodes with nothing to compare them with teach nothing, and are spoken of.
+/// What becomes of episodes with nothing to compare them with is written into every new run.
 #[test]
-fn groups_of_one_teach_nothing_unless_the_recipe_says_so() {
+fn an_episode_alone_teaches_nothing_unless_the_recipe_says_so() {
+    let text = |run: &Path| fs::read_to_string(run.join("recipe.toml")).unwrap();
+    assert!(text(&UNDISTURBED).contains("singleton = \"zero\""));
+    let replay = committed(&UNDISTURBED);
+    let counted = |step: &journal::StepCommitted| {
+        step.metrics.contains_key("rollout/singleton_groups")
+    };
+    assert!(replay.steps(RL).all(counted));
+
     let directory = TempDir::new().unwrap();
-    let run = directory.path().join("run");
+    let kept = directory.path().join("kept");
     let sets = [
-        "rl.group_size=1",
+        "rl.algorithm.singleton=keep",
         "rl.steps=1",
         "eval.baselines=false",
         "policies.reader.sft=[]",
         "policies.writer.sft=[]",
     ];
-    let output = train(directory.path(), &smoke(), &run, &sets)
-        .output()
-        .unwrap();
-    assert_success(&output);
-    let said = stderr(&output);
-    assert!(
-        said.contains("4 groups with one verdict alone to learn nothing from"),
-        "{said}"
-    );
-    let problem = "4 groups in 1 step had a single episode with a verdict";
-    assert!(said.contains(problem), "{said}");
-    let recipe = fs::read_to_string(run.join("recipe.toml")).unwrap();
-    assert!(recipe.contains("singleton = \"zero\""), "{recipe}");
-    let replay = committed(&run);
-    let step = replay.steps(RL).next().unwrap();
-    assert_eq!(step.metrics["rollout/singleton_groups"], 4.0);
-    for policy in ["reader", "writer"] {
-        assert_eq!(step.metrics[&format!("{policy}/actor/grad_norm")], 0.0);
-    }
-
-    let kept = directory.path().join("kept");
-    let sets = [&sets[..], &["rl.algorithm.singleton=keep"]].concat();
     let output = train(directory.path(), &smoke(), &kept, &sets).output();
     assert_success(&output.unwrap());
-    let recipe = fs::read_to_string(kept.join("recipe.toml")).unwrap();
-    assert!(recipe.contains("singleton = \"keep\""), "{recipe}");
+    assert!(text(&kept).contains("singleton = \"keep\""));
 }
 
 /// Tasks as a run keeps them, and those that are made of a dataset, are read from files.

@@ -127,6 +127,23 @@ fn results_are_judged_by_the_metric_that_answers_are_scored_by() {
 }
 
 #[test]
+fn groups_with_a_single_verdict_are_among_the_problems() {
+    let view = view_of(|path| {
+        let run = fixture::begin_study(path, "recall", 1, "");
+        run.phase_started("rl").unwrap();
+        for (step, alone) in [(1, 2.0), (2, 0.0), (3, 1.0)] {
+            let metrics = [("rollout/singleton_groups", alone)];
+            fixture::commit(&run, "rl", step, 9, metrics, [("timing_s/step", 1.0)]);
+        }
+    });
+    let problem = "3 groups in 2 steps had a single episode with a verdict";
+    assert!(summary_text(&view).contains(problem));
+    assert!(render_html(&view).unwrap().contains(problem));
+    let none = "had a single episode";
+    assert!(!summary_text(&view_of(whole_run)).contains(none));
+}
+
+#[test]
 fn an_episode_is_told_turn_by_turn() {
     let view = view_of(whole_run);
     let html = render_html(&view).unwrap();

@@ -382,9 +382,7 @@ fn an_episode_alone_teaches_nothing_unless_the_recipe_says_so() {
     let text = |run: &Path| fs::read_to_string(run.join("recipe.toml")).unwrap();
     assert!(text(&UNDISTURBED).contains("singleton = \"zero\""));
     let replay = committed(&UNDISTURBED);
-    let counted = |step: &journal::StepCommitted| {
-        step.metrics.contains_key("rollout/singleton_groups")
-    };
+    let counted = |step: &journal::Step| step.metrics.contains_key("rollout/singleton_groups");
     assert!(replay.steps(RL).all(counted));
 
     let directory = TempDir::new().unwrap();

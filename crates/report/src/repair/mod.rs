@@ -57,7 +57,7 @@ impl Study for Repair {
         traces::traces_text(run, n)
     }
 
-    fn over_seeds(&self) -> OverSeeds {
+    fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
         OverSeeds {
             metric: "resolved",
             label: "resolved",

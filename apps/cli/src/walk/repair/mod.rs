@@ -62,7 +62,7 @@ impl StudyWalk for RepairWalk {
         evaluate::again(again, recipe)
     }
 
-    fn line(evaluated: &Evaluated) -> String {
+    fn line(_recipe: &Recipe, evaluated: &Evaluated) -> String {
         evaluate::line(evaluated)
     }
 

@@ -109,7 +109,8 @@ fn files_of_every_format_become_the_dialogues_they_hold() {
 /// is counted as left out.
 #[test]
 fn every_key_of_a_row_is_placed_kept_or_counted() {
-    const COUNTED: [(&str, &str); 6] = [
+    const COUNTED: [(&str, &str); 7] = [
+        ("/haystack_sessions", "empty utterances left out"),
         ("/event_summary", "columns of summaries left out"),
         ("/observation", "columns of summaries left out"),
         ("/session_summary", "columns of summaries left out"),

@@ -109,7 +109,8 @@ fn files_of_every_format_become_the_dialogues_they_hold() {
 /// is counted as left out.
 #[test]
 fn every_key_of_a_row_is_placed_kept_or_counted() {
-    const COUNTED: [(&str, &str); 7] = [
+    const COUNTED: [(&str, &str); 8] = [
+        ("/paragraphs", "paragraphs without a question left out"),
         ("/haystack_sessions", "empty utterances left out"),
         ("/event_summary", "columns of summaries left out"),
         ("/observation", "columns of summaries left out"),

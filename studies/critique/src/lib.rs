@@ -15,4 +15,4 @@ pub mod tiny;
 pub use make::{Checked, Made, MakeError, make_tasks};
 pub use play::{CRITIC, Notes, Purpose, REVISER, RewardConfig, RewardForm};
 pub use study::{Critique, notes_of};
-pub use task::{Facts, Public, Task};
+pub use task::{Facts, Prompter, Public, Task};

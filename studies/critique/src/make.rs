@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    task::{Facts, Gold, Public, Task},
+    task::{Facts, Gold, Prompter, Public, Task},
     tiny::{self, Draft, Kind, Split, probe, right_critique},
 };
 
@@ -156,16 +156,20 @@ fn task(draft: &Draft, tests: Tests) -> Task {
         public: Public {
             statement: draft.function.statement.clone(),
             program: draft.program(),
+            prompter: Prompter::Tiny,
         },
         facts: Facts {
             initially_right: draft.planted().is_none(),
             family: draft.function.family.to_string(),
             bug: draft.planted().map(|planted| planted.bug.to_string()),
             function: draft.function.spec.clone(),
+            data_source: None,
+            difficulty: None,
         },
         gold: Gold {
             tests,
-            right_critique: right_critique(draft),
+            time_limit_s: None,
+            right_critique: Some(right_critique(draft)),
             probes: probes(draft),
         },
     }

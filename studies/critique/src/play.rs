@@ -104,7 +104,7 @@ pub(crate) async fn play(
         initially_right: task.facts.initially_right,
         family: task.facts.family.clone(),
         bug: task.facts.bug.clone(),
-        exact: critique.text.trim() == task.gold.right_critique.trim(),
+        exact: task.is_exact(&critique.text),
         critique: critique.text,
         judgment: reading.judgment,
         gate_ok: reading.judgment.is_some(),

@@ -3,7 +3,7 @@
 use record::Message;
 
 use crate::{
-    task::Public,
+    task::{Prompter, Public},
     tiny::{CriticRow, ReviserRow},
 };
 
@@ -30,6 +30,7 @@ pub fn critic_lesson(row: CriticRow) -> (Vec<Message>, String) {
     let task = Public {
         statement: row.statement,
         program: row.program,
+        prompter: Prompter::Tiny,
     };
     (critique_prompt(&task), row.critique)
 }
@@ -39,6 +40,7 @@ pub fn reviser_lesson(row: ReviserRow) -> (Vec<Message>, String) {
     let task = Public {
         statement: row.statement,
         program: row.program,
+        prompter: Prompter::Tiny,
     };
     (revision_prompt(&task, &row.critique), row.revision)
 }

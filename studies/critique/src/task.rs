@@ -23,6 +23,33 @@ pub struct Task {
 pub struct Public {
     pub statement: String,
     pub program: String,
+    /// How the prompts about it are worded. Left out of files where it says what the tiny world does.
+    #[serde(default, skip_serializing_if = "Prompter::is_tiny")]
+    pub prompter: Prompter,
+}
+
+/// The wordings of prompts, by the kind of problem (spec of the critique study, section 1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompter {
+    /// Statement and program alone, as the models of the tiny world know them.
+    #[default]
+    Tiny,
+    /// Programs that read standard input and write standard output.
+    #[serde(alias = "io")]
+    CodeContests,
+    /// LiveCodeBench's own layout of either kind.
+    #[serde(rename = "livecodebench")]
+    LiveCodeBench,
+    /// Functions that assertions call.
+    #[serde(rename = "mbppplus", alias = "assert")]
+    MbppPlus,
+}
+
+impl Prompter {
+    fn is_tiny(&self) -> bool {
+        *self == Self::Tiny
+    }
 }
 
 /// What metrics and reports break results down by. Never shown to a policy.
@@ -38,6 +65,12 @@ pub struct Facts {
     /// Identifies the function that the statement asks for, whatever the program: the split between
     /// training and evaluation is by this.
     pub function: String,
+    /// The dataset that the problem comes from, as metrics are broken down by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_source: Option<String>,
+    /// How hard the dataset says the problem is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difficulty: Option<String>,
 }
 
 /// Hidden tests and known answers: read by the judge and by measures, reachable from no prompt.
@@ -45,8 +78,12 @@ pub struct Facts {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gold {
     pub(crate) tests: Tests,
-    /// The critique that names the fault exactly (or says that there is none).
-    pub(crate) right_critique: String,
+    /// Seconds that one run of the program may take; the recipe's limit when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_limit_s: Option<f64>,
+    /// The critique that names the fault exactly (or says that there is none), where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) right_critique: Option<String>,
     /// Fixed critiques by kind, to measure what the reviser makes of them.
     #[serde(default)]
     pub(crate) probes: BTreeMap<String, String>,
@@ -58,6 +95,12 @@ impl Task {
     /// that is trained or evaluated.
     pub fn probe(&self, kind: &str) -> Option<&str> {
         self.gold.probes.get(kind).map(String::as_str)
+    }
+
+    /// The critique is, apart from white space at its ends, the one that names the fault exactly.
+    pub(crate) fn is_exact(&self, critique: &str) -> bool {
+        let right = self.gold.right_critique.as_deref();
+        right.is_some_and(|right| right.trim() == critique.trim())
     }
 }
 

@@ -146,9 +146,8 @@ impl Victim {
         // Killed in the middle of taking something down, it leaves that to the next one that starts.
         let mut config = config(self.tier, 1);
         config.scratch = scratch.to_owned();
-        let next = start(config).unwrap();
-        let own = next.supervisor_pid().unwrap();
-        drop(next);
+        let starts = || start(config.clone()).unwrap().supervisor_pid().unwrap();
+        let own = starts();
         none_left(|| {
             let lines = command_lines().into_iter();
             lines.filter(|line| line.contains(&self.marker)).collect()
@@ -161,6 +160,10 @@ impl Victim {
         });
         none_left(|| {
             let groups = [self.supervisor, own].map(control_groups_of).concat();
+            if !groups.is_empty() {
+                // A process that had only just been made held them a moment longer: the next takes them.
+                starts();
+            }
             groups
                 .iter()
                 .map(|group| group.display().to_string())

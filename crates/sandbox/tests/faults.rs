@@ -9,10 +9,11 @@
 )]
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[path = "common/mod.rs"]
@@ -35,6 +36,20 @@ fn long() -> Limits {
     }
 }
 
+/// The processes below the supervisor once every slot runs [`SLEEP`]: of each, the slot, its interpreter, the
+/// program and what it forks, at least.
+async fn while_all_sleep(sandbox: &Sandbox, slots: usize) -> BTreeSet<u32> {
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        let below = descendants(sandbox.supervisor_pid().unwrap());
+        if below.len() >= 4 * slots {
+            return below;
+        }
+        assert!(Instant::now() < patience, "never asleep: {below:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_killed_supervisor_is_nobodys_failure_and_is_replaced() {
     let sandbox = Sandbox::start(Config::new(2)).unwrap();
@@ -43,11 +58,8 @@ async fn a_killed_supervisor_is_nobodys_failure_and_is_replaced() {
         let sandbox = sandbox.clone();
         tokio::spawn(async move { sandbox.run(Job::script(source, long())).await })
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let supervisor = killer.supervisor_pid().unwrap();
-    let below = descendants(supervisor);
-    assert!(below.len() >= 6, "slots, interpreters and runs: {below:?}");
-    kill(supervisor);
+    let below = while_all_sleep(&killer, 2).await;
+    kill(killer.supervisor_pid().unwrap());
     for run in runs {
         let lost = run.await.unwrap();
         assert!(
@@ -73,8 +85,7 @@ async fn a_killed_interpreter_or_slot_is_replaced() {
             let sandbox = sandbox.clone();
             async move { sandbox.run(Job::script(SLEEP, long())).await }
         });
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        let victims = descendants(sandbox.supervisor_pid().unwrap());
+        let victims = while_all_sleep(&sandbox, 1).await;
         // Slots come before what they start.
         kill(
             *victims

@@ -10,7 +10,7 @@
     reason = "a benchmark prints, and stops at the first surprise"
 )]
 
-#[path = "../tests/place/mod.rs"]
+#[path = "../tests/it/place/mod.rs"]
 mod place;
 
 use std::time::Instant;

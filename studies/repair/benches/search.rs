@@ -10,7 +10,7 @@
     reason = "a benchmark"
 )]
 
-#[path = "../tests/place/mod.rs"]
+#[path = "../tests/it/place/mod.rs"]
 mod place;
 
 use std::{

@@ -2,7 +2,7 @@
 
 use repair::play::Notes;
 
-use crate::stage::{RIGHT, Stage, block, tree};
+use crate::planner::stage::{RIGHT, Stage, block, tree};
 
 fn memory(intent: &str, selector: &str) -> String {
     block("memory", &[("intent", intent), ("selector", selector)])

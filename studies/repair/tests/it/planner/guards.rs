@@ -2,7 +2,7 @@
 
 use repair::environment::GuardConfig;
 
-use crate::stage::{Stage, block};
+use crate::planner::stage::{Stage, block};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_done_over_and_over_is_refused_or_replaced() {

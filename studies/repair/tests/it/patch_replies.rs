@@ -1,16 +1,12 @@
 //! What patch models write, good and bad: each reply has its documented fault, or can be tried.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod replies;
-
 use std::collections::BTreeSet;
 
+use crate::replies::{AROUND, cases, files, request};
 use repair::{
     patch_model::{Proposed, read_reply},
     repair_loop::{Files, prepare},
 };
-use replies::{AROUND, cases, files, request};
 
 #[test]
 fn every_reply_has_its_code() {

@@ -1,17 +1,9 @@
 //! Planted bugs, measured in jails: what is kept is noticed by the tests that it says, whatever was interrupted before.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod place;
-
 use std::collections::BTreeMap;
 
+use crate::place::{Place, only};
 use judge::pytest::TestStatus::Passed;
-use place::{Place, only};
 use record::Seed;
 use repair::{
     Checkout, KeptSources, SourceStore, Task,

@@ -1,21 +1,14 @@
 //! Repairs in jails: what mends is kept, what does not is rolled back to the byte, and no reply ends a run.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[path = "place/loops.rs"]
-mod loops;
-mod place;
-mod replies;
-
 use std::{
     fs,
     path::Path,
     sync::{Arc, Mutex},
 };
 
+use crate::loops::repaired;
+use crate::place::{Place, path};
 use code::{Patch, patch::LineEdit};
-use loops::repaired;
-use place::{Place, path};
 use policy::{Conversation, MessagePolicy, PolicyError, Reply};
 use proptest::{
     prelude::{Strategy, any},
@@ -44,7 +37,7 @@ const MENDED: &str = "tests.test_core.TestCore.test_f3";
 const KEPT: &str = "tests.test_core.TestCore.test_kept";
 
 async fn begun() -> Option<(Place, Task)> {
-    let files = replies::files();
+    let files = crate::replies::files();
     let fill = |checkout: &Path| {
         for (path, content) in &files {
             let path = checkout.join(path);
@@ -92,7 +85,7 @@ async fn tree(workplace: &mut Workplace) -> String {
         test -d \"$f\" || md5sum \"$f\"; done";
     let outcome = workplace
         .session()
-        .exec(&Command::shell(script, place::LIMITS))
+        .exec(&Command::shell(script, crate::place::LIMITS))
         .await;
     let outcome = outcome.unwrap();
     assert!(outcome.is_ok(), "{}", outcome.stderr.text());
@@ -125,7 +118,7 @@ async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
         json!({"edits": [breaking]}),
         several,
     ]);
-    let request = replies::request();
+    let request = crate::replies::request();
     let requests = vec![request.clone(), request.clone(), request];
     let (records, mut workplace) =
         repaired(loops, Roles::default(), &task, requests, workplace).await;
@@ -182,7 +175,7 @@ async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
     let back = code::patch::unified_diff(
         &path("package/core.py"),
         files[0].1.as_deref(),
-        Some(&replies::files()["package/core.py"]),
+        Some(&crate::replies::files()["package/core.py"]),
     );
     workplace
         .apply(&Patch::parse(&back).unwrap())
@@ -202,12 +195,12 @@ async fn no_reply_ends_a_run_or_changes_a_byte() {
     let mut workplace = place.open().await;
     let before = tree(&mut workplace).await;
     // Patches that can be tried are the other tests'.
-    let cases: Vec<_> = replies::cases()
+    let cases: Vec<_> = crate::replies::cases()
         .into_iter()
         .filter(|case| case.code != "ok")
         .collect();
     let replies: Vec<&String> = cases.iter().map(|case| &case.reply).collect();
-    let requests = vec![replies::request(); cases.len()];
+    let requests = vec![crate::replies::request(); cases.len()];
     let loops = recorded(&replies);
     let (records, mut workplace) =
         repaired(loops, Roles::default(), &task, requests, workplace).await;
@@ -237,7 +230,7 @@ async fn what_tests_leave_and_break_is_rolled_back() {
         print(1, file=open('package/long.py', 'a'))\n    return x + 4\n";
     let loops = recorded(&[json!({"edits": [edit(10, 10, text)]})]);
     let request = PatchRequest {
-        ..replies::request()
+        ..crate::replies::request()
     };
     let (records, mut workplace) = repaired(
         loops,
@@ -305,7 +298,7 @@ async fn any_edits_are_applied_and_rolled_back_to_the_byte() {
             .apply(
                 &[(
                     path("package/core.py"),
-                    Some(replies::files()["package/core.py"].clone()),
+                    Some(crate::replies::files()["package/core.py"].clone()),
                 )]
                 .into(),
             )
@@ -365,8 +358,14 @@ async fn a_model_that_chats_is_shown_the_plans_lines() {
     let says = Arc::new(Says(reply, Mutex::default()));
     let roles = Roles::default().bind_messages("patcher", says.clone(), Sampling::greedy(100));
     let loops = looped(ChatPatcher::default());
-    let (records, workplace) =
-        repaired(loops, roles, &task, vec![replies::request()], workplace).await;
+    let (records, workplace) = repaired(
+        loops,
+        roles,
+        &task,
+        vec![crate::replies::request()],
+        workplace,
+    )
+    .await;
     assert!(records[0].ok, "{:?}", records[0]);
     let asked = std::mem::take(&mut *says.1.lock().unwrap());
     let user = &asked[0].messages[1].content;
@@ -447,7 +446,7 @@ async fn a_patch_service_is_asked_in_its_own_words() {
     };
     assert!(!format!("{config:?}").contains("secret"));
     let loops = looped(GeneratePatcher::new(config).unwrap());
-    let requests = vec![replies::request(); 4];
+    let requests = vec![crate::replies::request(); 4];
     let (records, workplace) = repaired(loops, Roles::default(), &task, requests, workplace).await;
     let errors: Vec<Option<&str>> = records
         .iter()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stage::{MARKER, Stage, block};
+use crate::planner::stage::{MARKER, Stage, block};
 
 async fn infos(stage: &Stage, replies: &[String]) -> Vec<Value> {
     let replies: Vec<&str> = replies.iter().map(String::as_str).collect();

@@ -5,7 +5,7 @@ use repair::{
     wire::{Reading, WireFormat},
 };
 
-use crate::{
+use crate::planner::{
     replies::cases,
     stage::{Stage, block, task},
 };

@@ -1,13 +1,9 @@
 //! The packages that come along pass their tests, and the tests say of every task what the task says.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod place;
-
 use std::collections::BTreeMap;
 
+use crate::place::{Place, all};
 use judge::pytest::TestStatus::Passed;
-use place::{Place, all};
 use repair::{Checkout, PACKAGES, TestFramework::Unittest, workplace::TestRequest};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,16 +1,8 @@
 //! The patch model `search` on a small package in jails: bugs of many kinds are found and mended, whatever runs
 //! in parallel, and it says so where it finds nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod place;
-
+use crate::place::{Place, all, path};
 use judge::pytest::TestStatus;
-use place::{Place, all, path};
 use repair::{
     Issue,
     TestFramework::Unittest,

@@ -5,12 +5,6 @@
 //! `counts.json` and `errors.txt` what must come of it. With `ETUDE_UPDATE_CASES` set they are written anew,
 //! to be read before they are kept.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a failed unwrap is a failed test"
-)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

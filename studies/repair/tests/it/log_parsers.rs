@@ -3,8 +3,6 @@
 //! A folder of `tests/cases/logs` is a test: `log.txt`, and in `expected.json` the parser, the instance and
 //! the statuses in the order in which the log first names the tests.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::{collections::BTreeSet, fs, path::Path};
 
 use repair::grading::{LogParser, STATUS_WORDS};

@@ -21,7 +21,7 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let lines = include_str!("../cases/patch_replies.jsonl").lines();
+    let lines = include_str!("../../cases/patch_replies.jsonl").lines();
     lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

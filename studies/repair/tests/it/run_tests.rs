@@ -1,13 +1,9 @@
 //! Runs of tests in jails: what is told of them, by both frameworks, and what they cannot do to each other.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-mod place;
-
 use std::time::Duration;
 
+use crate::place::{Place, all, only, path, with};
 use judge::pytest::TestStatus::{self, Error, ExpectedFailure, Failed, Passed, Skipped};
-use place::{Place, all, only, path, with};
 use repair::{
     TestFramework::{self, Pytest, Unittest},
     workplace::{Ended, TestRequest, TestRun},
@@ -362,7 +358,7 @@ async fn whatever_a_test_does_the_other_requests_are_served() {
     assert_eq!(kept.unwrap(), b"");
     let left = Command::shell(
         "ls; ps -e 2>/dev/null | grep -c sleep; ls /tmp",
-        place::LIMITS,
+        crate::place::LIMITS,
     );
     let left = workplace.session().exec(&left).await.unwrap().stdout.text();
     assert!(

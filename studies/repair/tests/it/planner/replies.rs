@@ -16,7 +16,7 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let text = include_str!("../cases/replies/planner.txt");
+    let text = include_str!("../../cases/replies/planner.txt");
     let blocks = text.strip_prefix("=== ").unwrap().split("\n=== ");
     let case = |block: &str| {
         let (head, reply) = block.split_once('\n').unwrap();

@@ -8,7 +8,7 @@ use repair::{
     wire::{Reading, WireFormat, write},
 };
 
-use crate::stage::{MARKER, RIGHT, Stage, WRONG, block, task, tree};
+use crate::planner::stage::{MARKER, RIGHT, Stage, WRONG, block, task, tree};
 
 /// See the failure, find, look around, read, keep, repair, submit.
 fn script(format: WireFormat) -> Vec<String> {
@@ -313,7 +313,7 @@ async fn a_repair_that_fails_leaves_all_as_it_was_and_one_that_works_moves_the_g
 
     // Without that ending, what is read after a repair is what the repair wrote.
     stage.config.environment.end.verified_repair = false;
-    stage.patches = crate::stage::Patches::of(&[RIGHT]);
+    stage.patches = crate::planner::stage::Patches::of(&[RIGHT]);
     let read = block(
         "explore",
         &[("op", "read"), ("nodes", "func:calc/core.py:total")],

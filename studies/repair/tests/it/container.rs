@@ -1,8 +1,6 @@
 //! Predictions for rows of SWE-bench, graded in containers of a real engine.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
-#[path = "../../../crates/session/tests/engine/mod.rs"]
+#[path = "../../../../crates/session/tests/engine/mod.rs"]
 mod engine;
 
 use std::{fs, sync::Arc, time::Duration};

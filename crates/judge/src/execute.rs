@@ -287,7 +287,7 @@ fn not_built(outcome: &RunOutcome, n_cases: usize) -> Ran {
     }
 }
 
-fn judge_output(
+pub(crate) fn judge_output(
     outcome: &RunOutcome,
     case: &StdioCase,
     comparator: Comparator,

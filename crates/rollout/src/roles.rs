@@ -29,7 +29,7 @@ pub struct Roles {
 impl Roles {
     /// Adds or replaces a binding.
     pub fn bind(self, name: &str, policy: Arc<dyn Policy>, sampling: Sampling) -> Self {
-        self.insert(name, Answers::Tokens(policy), sampling)
+        self.bind_answers(name, Answers::Tokens(policy), sampling)
     }
 
     /// Adds or replaces a binding to a policy whose tokens are unknown.
@@ -39,10 +39,11 @@ impl Roles {
         policy: Arc<dyn MessagePolicy>,
         sampling: Sampling,
     ) -> Self {
-        self.insert(name, Answers::Messages(policy), sampling)
+        self.bind_answers(name, Answers::Messages(policy), sampling)
     }
 
-    fn insert(mut self, name: &str, answers: Answers, sampling: Sampling) -> Self {
+    /// Adds or replaces a binding to whoever answers.
+    pub fn bind_answers(mut self, name: &str, answers: Answers, sampling: Sampling) -> Self {
         self.roles
             .insert(name.to_owned(), Role { answers, sampling });
         self

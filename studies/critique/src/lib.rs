@@ -4,15 +4,21 @@
 //! rewrites the program from it; the sandbox runs the hidden tests; the pass is the critic's reward.
 
 pub mod format;
+mod hint;
+mod lesson;
 mod make;
 pub mod metrics;
 mod play;
 pub mod prompts;
+mod reward;
 mod study;
 mod task;
 pub mod tiny;
 
+pub use hint::hint;
+pub use lesson::{CriticLesson, lesson_order};
 pub use make::{Checked, Made, MakeError, make_tasks};
-pub use play::{CRITIC, Notes, Purpose, REVISER, RewardConfig, RewardForm};
+pub use play::{CRITIC, Notes, Purpose, REVISER};
+pub use reward::{RewardConfig, RewardForm};
 pub use study::{Critique, notes_of};
 pub use task::{Facts, Prompter, Public, Task};

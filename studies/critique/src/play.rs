@@ -2,13 +2,14 @@
 
 use code::{Fence, extract_python, normal_form};
 use judge::{Judge, Verdict, VerdictStatus};
-use record::{Fault, Reward, StopReason};
+use record::{Fault, StopReason};
 use rollout::{Cx, Played};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    format::{Gate, Judgment, Reading, read_critique},
+    format::{Judgment, Reading, read_critique},
     prompts::{critique_prompt, revision_prompt},
+    reward::{RewardConfig, rewarded},
     task::Task,
 };
 
@@ -16,39 +17,6 @@ use crate::{
 pub const CRITIC: &str = "critic";
 /// The frozen role that rewrites the program.
 pub const REVISER: &str = "reviser";
-
-/// How an episode is rewarded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RewardConfig {
-    /// What the tests' verdict is worth.
-    pub form: RewardForm,
-    /// Which critiques are read at all; the others earn 0.
-    pub gate: Gate,
-    /// Whether a critique must lead to what it says: "Incorrect" to a changed program, "Correct" to
-    /// an unchanged one. Otherwise it earns 0. Without this, finding fault with a right program and
-    /// suggesting nothing is as good as finding it right.
-    pub consistent: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RewardForm {
-    /// 1 if the revision passes every test, else 0.
-    AllPass,
-    /// The share of tests that the revision passes.
-    PassRate,
-}
-
-impl Default for RewardConfig {
-    fn default() -> Self {
-        Self {
-            form: RewardForm::AllPass,
-            gate: Gate::Strict,
-            consistent: false,
-        }
-    }
-}
 
 /// Whether an episode is played for its reward or for its measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,28 +109,4 @@ pub(crate) async fn play(
         reward: rewarded(reward, &notes),
         notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
     })
-}
-
-/// The reward of an episode: a function of its notes alone. The gate and, if asked for, consistency
-/// decide whether the verdict counts; the truth of the judgment is recorded and not paid for.
-fn rewarded(config: &RewardConfig, notes: &Notes) -> Reward {
-    let pass = match (&notes.verdict, config.form) {
-        (Some(verdict), RewardForm::AllPass) => f64::from(verdict.passed),
-        (Some(verdict), RewardForm::PassRate) => {
-            verdict.n_passed as f64 / verdict.n_tests.max(1) as f64
-        }
-        (None, _) => 0.0,
-    };
-    let judged_right = notes.judgment.map(|judgment| judgment == Judgment::Correct);
-    let mut reward = Reward::of("pass", pass);
-    reward.components.insert(
-        "judgment".to_owned(),
-        f64::from(judged_right == Some(notes.initially_right)),
-    );
-    reward
-        .components
-        .insert("consistent".to_owned(), f64::from(notes.consistent));
-    let counts = notes.gate_ok && (notes.consistent || !config.consistent);
-    reward.total = if counts { pass } else { 0.0 };
-    reward
 }

@@ -8,7 +8,8 @@ use rollout::{Cx, Played, Study};
 
 use crate::{
     metrics::{self, Item},
-    play::{Notes, Purpose, RewardConfig, play},
+    play::{Notes, Purpose, play},
+    reward::RewardConfig,
     task::Task,
 };
 

@@ -1,4 +1,4 @@
-//! The chats that the two roles see, built from the public part of a task alone.
+//! Prompts of the tiny world: statement and program alone, as small models learn to read them.
 
 use record::Message;
 
@@ -7,17 +7,26 @@ use crate::{
     tiny::{CriticRow, ReviserRow},
 };
 
-/// Asks the critic for a critique: one user turn with the statement and the program.
-pub fn critique_prompt(task: &Public) -> Vec<Message> {
+pub(super) fn generation(statement: &str) -> Vec<Message> {
+    vec![Message::user(statement)]
+}
+
+/// One user turn with the statement and the program.
+pub(super) fn critique(task: &Public) -> Vec<Message> {
     vec![Message::user(format!(
         "{}\n{}",
         task.statement, task.program
     ))]
 }
 
-/// Asks the reviser for a program: the generation chat with the program as its answer, then the
-/// critique as the user's reply (the revision chat of CTRL).
-pub fn revision_prompt(task: &Public, critique: &str) -> Vec<Message> {
+pub(super) fn hinted_critique(task: &Public, hint: &str) -> Vec<Message> {
+    vec![Message::user(format!(
+        "{}\n{}\n{hint}",
+        task.statement, task.program
+    ))]
+}
+
+pub(super) fn revision(task: &Public, critique: &str) -> Vec<Message> {
     vec![
         Message::user(task.statement.clone()),
         Message::assistant(task.program.clone()),
@@ -32,7 +41,7 @@ pub fn critic_lesson(row: CriticRow) -> (Vec<Message>, String) {
         program: row.program,
         prompter: Prompter::Tiny,
     };
-    (critique_prompt(&task), row.critique)
+    (critique(&task), row.critique)
 }
 
 /// What a supervised row teaches the reviser.
@@ -42,5 +51,5 @@ pub fn reviser_lesson(row: ReviserRow) -> (Vec<Message>, String) {
         program: row.program,
         prompter: Prompter::Tiny,
     };
-    (revision_prompt(&task, &row.critique), row.revision)
+    (revision(&task, &row.critique), row.revision)
 }

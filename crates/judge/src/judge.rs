@@ -117,6 +117,16 @@ impl Judge {
         }
     }
 
+    /// The same judge, whose runs may take `cpu` of processor time and, so that a busy machine changes no
+    /// verdict, twice that by the clock where it has no more patience than that.
+    pub fn within_cpu(&self, cpu: Duration) -> Self {
+        self.within(Limits {
+            cpu,
+            wall: self.limits.wall.max(cpu.saturating_mul(2)),
+            ..self.limits
+        })
+    }
+
     /// Judges a Python program against `tests`: see [`Judge::verdict_of`].
     pub async fn verdict(&self, program: &str, tests: &Tests) -> Result<Verdict, JudgeError> {
         self.verdict_of(&program.into(), tests).await

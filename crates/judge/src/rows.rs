@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::{Comparator, Tests, Value, tests::Kind};
+use crate::{Comparator, Tests, Value, tests::Kind, unpacked};
 
 /// A problem's tests, and what a completion needs to become a program.
 #[derive(Clone, Debug)]
@@ -43,9 +43,11 @@ pub struct OjOutput {
 /// Reads a row by the columns that it has:
 ///
 /// - `tests`, an object with a `kind`: [`Tests`] as they are stored;
-/// - `test` or `all_uts` with `{input: {stdin}, output: {stdout}}` cases, a list or a text of one;
-/// - `test` with `input_output`, or with `inputs` and `outputs` (LiveCodeBench), as JSON or a text of it;
-/// - `test_list`, `all_uts` or `test` with a list of assertions, `test_setup_code` before them (MBPP);
+/// - `test`, `all_uts` or `selected_uts` with `{input: {stdin}, output: {stdout}}` cases, a list or a text of one;
+/// - the same with `input_output`, or with `inputs` and `outputs` (LiveCodeBench), as JSON, a text of it, or packed
+///   (see [`unpacked`](crate::unpacked));
+/// - the same with a list of assertions (TACO), each of them a test of its own;
+/// - `test_list` or `test` with a list of lines, `test_setup_code` before them (MBPP);
 /// - `test`, a script, with `entry_point` where it calls `candidate` (HumanEval, MBPP+).
 ///
 /// # Errors
@@ -61,13 +63,16 @@ pub fn problem(row: &Json) -> Result<Problem, RowError> {
             entry: None,
         });
     }
-    let data = ["test", "all_uts"].iter().find_map(|name| {
-        let value = match row.get(*name)? {
-            Json::String(text) => serde_json::from_str(text).ok()?,
-            value => value.clone(),
+    let mut data = None;
+    for name in ["test", "all_uts", "selected_uts"] {
+        let value = match row.get(name) {
+            Some(Json::String(text)) => structured(text).map_err(|detail| error(name, detail))?,
+            value => value.cloned(),
         };
-        Some((*name, value)).filter(|(_, value)| value.is_array() || value.is_object())
-    });
+        data = data.or(value
+            .filter(|value| value.is_array() || value.is_object())
+            .map(|value| (name, value)));
+    }
     let tests = match data {
         Some((field, value))
             if value.get("input_output").is_some() || value.get("inputs").is_some() =>
@@ -86,6 +91,13 @@ pub fn problem(row: &Json) -> Result<Problem, RowError> {
                     .into_iter()
                     .map(|case| (case.input.stdin, case.output.stdout)),
             )
+        }
+        Some((field, value))
+            if row.get("test_setup_code").is_none() && lists_assertions(&value) =>
+        {
+            let asserts: Vec<String> = serde_json::from_value(value)
+                .map_err(|problem| error(field, problem.to_string()))?;
+            Tests::asserts(asserts)
         }
         _ => {
             let script = script(row)?;
@@ -109,6 +121,38 @@ impl Problem {
     pub fn program(&self, code: &str) -> String {
         continued(self.prompt.as_deref(), self.entry.as_deref(), code)
     }
+}
+
+/// The JSON that a text holds, perhaps packed; none in scripts.
+fn structured(text: &str) -> Result<Option<Json>, String> {
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(Some(value));
+    }
+    if !may_be_packed(text) {
+        return Ok(None);
+    }
+    let json = unpacked(text).map_err(|problem| problem.to_string())?;
+    serde_json::from_str(&json)
+        .map(Some)
+        .map_err(|problem| format!("holds what is not JSON: {problem}"))
+}
+
+/// Base64 of what zlib compressed begins with an `e`, and has no character that a script cannot be without.
+fn may_be_packed(text: &str) -> bool {
+    let text = text.trim();
+    let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    text.starts_with('e') && text.len() >= 16 && text.bytes().all(of_base64)
+}
+
+/// Whether a value is a list of statements `assert …`.
+fn lists_assertions(value: &Json) -> bool {
+    let begins = |item: &Json| {
+        item.as_str()
+            .is_some_and(|text| text.trim_start().starts_with("assert"))
+    };
+    value
+        .as_array()
+        .is_some_and(|items| !items.is_empty() && items.iter().all(begins))
 }
 
 /// LiveCodeBench's tests: `{input_output: {inputs, outputs, fn_name}}` or what is inside, each perhaps a
@@ -181,7 +225,14 @@ pub fn script(row: &Json) -> Result<Script, RowError> {
         let lines = value.as_array()?.iter().map(Json::as_str);
         Some(lines.collect::<Option<Vec<_>>>()?.join("\n"))
     };
-    const COLUMNS: [&str; 5] = ["test", "tests", "test_code", "all_uts", "test_list"];
+    const COLUMNS: [&str; 6] = [
+        "test",
+        "tests",
+        "test_code",
+        "all_uts",
+        "selected_uts",
+        "test_list",
+    ];
     let found = COLUMNS
         .iter()
         .find_map(|name| Some((*name, row.get(*name)?)));
@@ -310,8 +361,8 @@ mod tests {
                 1,
             ),
             (
-                json!({"all_uts": ["assert f(1) == 2", "assert f(2) == 3"]}),
-                "assert_script",
+                json!({"all_uts": ["assert f(1) == 2", "assert f(2) == g(3)"]}),
+                "asserts",
                 2,
             ),
             (
@@ -326,6 +377,11 @@ mod tests {
             ),
             (
                 json!({"test": "{\"input_output\": \"{\\\"inputs\\\": [\\\"1\\\"], \\\"outputs\\\": [\\\"2\\\"], \\\"fn_name\\\": null}\"}"}),
+                "stdio",
+                1,
+            ),
+            (
+                json!({"selected_uts": "eJxrYJkaxgABPUHVSpl5BaUl8fmlJUBKyUpBqToGIlQcA+RFxygZxijF6ijEKEFUwESNoKJpefF5ibmpING80pycWqXaKXoAfcMd3Q=="}),
                 "stdio",
                 1,
             ),

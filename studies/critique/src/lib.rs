@@ -3,6 +3,7 @@
 //! A critic reads a problem and a program, right or wrong, and writes a critique; a frozen reviser
 //! rewrites the program from it; the sandbox runs the hidden tests; the pass is the critic's reward.
 
+pub mod data;
 pub mod format;
 mod hint;
 mod lesson;

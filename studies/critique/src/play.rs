@@ -88,10 +88,7 @@ pub(crate) async fn play(
             .await?
             .text;
         let program = extract_python(&revision, Fence::First).program.to_owned();
-        let verdict = judge
-            .verdict(&program, &task.gold.tests)
-            .await
-            .map_err(Fault::infra)?;
+        let verdict = task.verdict(judge, &program).await.map_err(Fault::infra)?;
         if verdict.status == VerdictStatus::NoTests {
             return Err(Fault::grader(format!("task {} has no tests", task.id)));
         }

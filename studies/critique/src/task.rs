@@ -1,11 +1,11 @@
 //! A task of the critique study, its public part and its gold kept apart by type.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use judge::Tests;
+use judge::{Judge, JudgeError, Tests, Verdict};
 use record::TaskId;
 use rollout::TaskRow;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// A problem and one program for it, right or wrong: a training row of the study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,6 +47,16 @@ pub enum Prompter {
 }
 
 impl Prompter {
+    /// As files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::CodeContests => "code_contests",
+            Self::LiveCodeBench => "livecodebench",
+            Self::MbppPlus => "mbppplus",
+        }
+    }
+
     fn is_tiny(&self) -> bool {
         *self == Self::Tiny
     }
@@ -78,8 +88,12 @@ pub struct Facts {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gold {
     pub(crate) tests: Tests,
-    /// Seconds that one run of the program may take; the recipe's limit when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Seconds of processor time that one run of the program may take; the recipe's limit when absent.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "seconds"
+    )]
     pub(crate) time_limit_s: Option<f64>,
     /// The critique that names the fault exactly (or says that there is none), where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,10 +111,46 @@ impl Task {
         self.gold.probes.get(kind).map(String::as_str)
     }
 
+    /// Judges a program by the task's tests, within the task's own time limit where it has one.
+    pub(crate) async fn verdict(
+        &self,
+        judge: &Judge,
+        program: &str,
+    ) -> Result<Verdict, JudgeError> {
+        let judge = within(judge, self.gold.time_limit_s);
+        judge.verdict(program, &self.gold.tests).await
+    }
+
     /// The critique is, apart from white space at its ends, the one that names the fault exactly.
     pub(crate) fn is_exact(&self, critique: &str) -> bool {
         let right = self.gold.right_critique.as_deref();
         right.is_some_and(|right| right.trim() == critique.trim())
+    }
+}
+
+/// The judge with another limit of seconds, where there is one.
+pub(crate) fn within(judge: &Judge, seconds: Option<f64>) -> Judge {
+    match seconds.map(Duration::try_from_secs_f64) {
+        Some(Ok(cpu)) => judge.within_cpu(cpu),
+        _ => judge.clone(),
+    }
+}
+
+/// Seconds that a run may take, in which something can be done.
+pub(crate) fn is_time_limit(seconds: f64) -> bool {
+    seconds > 0.0 && seconds <= LONGEST_S
+}
+
+/// The longest time limit: what is above it is a mistake in the unit.
+pub(crate) const LONGEST_S: f64 = 3600.0;
+
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let found: Option<f64> = Option::deserialize(deserializer)?;
+    match found {
+        Some(seconds) if !is_time_limit(seconds) => Err(D::Error::custom(format!(
+            "{seconds} seconds are no time limit; expected more than 0 and at most {LONGEST_S}"
+        ))),
+        found => Ok(found),
     }
 }
 

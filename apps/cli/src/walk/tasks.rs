@@ -49,12 +49,6 @@ impl Frame<'_> {
     }
 }
 
-/// The first `n` tasks of a file that the user named.
-pub(crate) fn first_tasks<T: DeserializeOwned>(path: &Path, n: usize) -> Outcome<Vec<T>> {
-    let tasks: Vec<T> = dataset::read_jsonl(path).asked()?;
-    first_of(tasks, path, n)
-}
-
 /// The first `n` of the tasks that were read from `path`.
 pub(crate) fn first_of<T>(mut tasks: Vec<T>, path: &Path, n: usize) -> Outcome<Vec<T>> {
     if tasks.len() < n {

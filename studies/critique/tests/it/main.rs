@@ -4,4 +4,5 @@
 
 mod canary;
 mod cheats;
+mod pairs;
 mod stage;

@@ -152,7 +152,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
             "--format is for runs of the recall study; tasks of critique have one format"
         )));
     }
-    let tasks: Vec<Task> = dataset::read_jsonl(&again.tasks).asked()?;
+    let tasks = super::tasks::read(&again.tasks)?;
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();
     let reviser_directory = reader.checkpoint_path(REVISER_CHECKPOINT).asked()?;
     let chat = Chat::load(&reviser_directory).asked()?;

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use critique::{Task, make_tasks, tiny::Split};
+use critique::{Task, data::read_tasks, make_tasks, tiny::Split};
 use serde_json::json;
 
 use super::{CritiqueRun, recipe::Recipe};
 use crate::{
     failure::{Classify, Outcome},
-    walk::tasks::{EVAL, TRAIN, TaskSets, first_tasks},
+    walk::tasks::{EVAL, TRAIN, TaskSets, first_of},
 };
 
 /// Held-out tasks whose function is also one of the training tasks.
@@ -27,9 +27,13 @@ fn shared_functions(sets: &TaskSets<Task>) -> usize {
 impl CritiqueRun<'_> {
     pub(super) fn tasks(&self) -> Outcome<TaskSets<Task>> {
         let frame = self.frame;
+        let files = &self.recipe.tasks;
         frame
             .screen
-            .headline("Tasks: small Python functions with planted bugs");
+            .headline(match (&files.train_file, &files.eval_file) {
+                (Some(_), Some(_)) => "Tasks: problems and programs of the given files",
+                _ => "Tasks: small Python functions with planted bugs",
+            });
         frame.phase("tasks", || {
             let tasks = &self.recipe.tasks;
             self.make(
@@ -62,7 +66,7 @@ impl CritiqueRun<'_> {
 
     fn make(&self, split: Split, n: usize, file: Option<&Path>, name: &str) -> Outcome<()> {
         let tasks = match file {
-            Some(path) => first_tasks(path, n)?,
+            Some(path) => read_first(path, n)?,
             None => self.draw(split, n)?,
         };
         self.frame.write_tasks(name, &tasks)
@@ -100,6 +104,19 @@ impl CritiqueRun<'_> {
     }
 }
 
+/// The first `n` tasks of a file that the user named: tasks as a run keeps them, or rows of problems and programs.
+fn read_first(path: &Path, n: usize) -> Outcome<Vec<Task>> {
+    first_of(read(path)?, path, n)
+}
+
+/// All of them.
+pub(super) fn read(path: &Path) -> Outcome<Vec<Task>> {
+    read_tasks(path, SHOWN_ERRORS).asked()
+}
+
+/// Bad rows that are shown; all are counted.
+const SHOWN_ERRORS: usize = 50;
+
 /// Reads the files that a recipe names.
 pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
     let tasks = &recipe.tasks;
@@ -108,7 +125,7 @@ pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
         (&tasks.eval_file, tasks.eval),
     ] {
         if let Some(path) = file {
-            first_tasks::<Task>(path, n)?;
+            read_first(path, n)?;
         }
     }
     Ok(())

@@ -33,6 +33,38 @@ pub fn normal_form(source: &str) -> NormalForm {
     }
 }
 
+/// The program without comments, blank lines and choices of spacing, for whoever compares texts: its tokens
+/// one space apart, each logical line behind four spaces for each level. What cannot be read stays as it is.
+pub fn normal_text(source: &str) -> String {
+    tokens_as_text(source).unwrap_or_else(|| source.to_owned())
+}
+
+fn tokens_as_text(source: &str) -> Option<String> {
+    if source.len() > MAX_SOURCE || nesting_bound(source) > SHALLOW {
+        return None;
+    }
+    let parsed = parse_module(source).ok()?;
+    let (mut text, mut depth, mut begins) = (String::new(), 0usize, true);
+    for token in parsed.tokens() {
+        match token.kind() {
+            TokenKind::Comment | TokenKind::NonLogicalNewline | TokenKind::EndOfFile => {}
+            TokenKind::Indent => depth += 1,
+            TokenKind::Dedent => depth = depth.saturating_sub(1),
+            TokenKind::Newline => {
+                text.push('\n');
+                begins = true;
+            }
+            _ => {
+                let indent = if begins { 4 * depth } else { 1 };
+                text.extend(std::iter::repeat_n(' ', indent));
+                text.push_str(&source[token.range()]);
+                begins = false;
+            }
+        }
+    }
+    Some(text)
+}
+
 impl NormalForm {
     /// The form of a program in another language, or of one that is not text: its exact bytes.
     pub fn exact(source: &[u8]) -> Self {
@@ -202,6 +234,15 @@ mod tests {
         same("x = u'a'\n", "x = 'a'\n");
         same("f(1,\n  2)\n", "f(1, 2)\n");
         same("x = [\n    1,  # one\n]\n", "x = [1,]\n");
+    }
+
+    #[test]
+    fn normal_text_drops_layout_and_comments() {
+        assert_eq!(
+            normal_text("def f(a,b):\n  # first\n\n  return a+b  # sum"),
+            "def f ( a , b ) :\n    return a + b\n"
+        );
+        assert_eq!(normal_text("def f(:"), "def f(:");
     }
 
     #[test]

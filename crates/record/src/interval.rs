@@ -48,7 +48,7 @@ fn effective_n(clusters: &[Cluster], share: f64, n: f64) -> f64 {
         .map(|c| (c.hits - share * c.total).powi(2))
         .sum::<f64>();
     let variance = residuals / (n * n) * n_tasks / (n_tasks - 1.0);
-    (spread / variance).clamp(1.0, n)
+    (spread / variance).clamp(1.0, n.max(1.0))
 }
 
 /// Wilson's score interval for a share of `n` independent items; `n` may be fractional.
@@ -62,6 +62,18 @@ fn wilson(share: f64, n: f64) -> Estimate {
         low: (centre - half).clamp(0.0, share),
         high: (centre + half).clamp(share, 1.0),
     }
+}
+
+/// The chance that one of `k` of `n` samples passes, when `passes` of them do: `1 - C(n - passes, k) / C(n, k)`
+/// (Codex, arXiv 2107.03374, equation 1).
+pub fn pass_at_k(n: usize, passes: usize, k: usize) -> f64 {
+    if n - passes < k {
+        return 1.0;
+    }
+    let none: f64 = (n - passes + 1..=n)
+        .map(|i| 1.0 - k as f64 / i as f64)
+        .product();
+    1.0 - none
 }
 
 /// The statistic of all `n` units with the percentile interval of resamples with replacement; `None`
@@ -134,6 +146,22 @@ mod tests {
             })
             .collect();
         assert_eq!(effective_n(&sure, 1.0, 320.0), 40.0);
+    }
+
+    #[test]
+    fn pass_at_k_is_the_unbiased_estimate() {
+        for (n, passes, k, expected) in [
+            (1, 1, 1, 1.0),
+            (1, 0, 1, 0.0),
+            (4, 1, 1, 0.25),
+            (4, 1, 2, 0.5),
+            (5, 2, 3, 0.9),
+            (10, 0, 5, 0.0),
+            (10, 6, 5, 1.0),
+        ] {
+            let found = pass_at_k(n, passes, k);
+            assert!((found - expected).abs() < 1e-12, "{n} {passes} {k}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use completion::{BadSampling, Completion, Sampling, StopReason, TokenId, Wei
 pub use datum::{Batch, Datum};
 pub use episode::{Call, Episode, EpisodeId, Group, Said, StepKey, TaskId};
 pub use estimate::Estimate;
-pub use interval::{Cluster, bootstrap, proportion};
+pub use interval::{Cluster, bootstrap, pass_at_k, proportion};
 pub use message::{FunctionCall, Message, Speaker, ToolCall, ToolKind};
 pub use outcome::{Fault, FaultKind, Outcome, Reward};
 pub use seed::Seed;

@@ -25,6 +25,8 @@ const STEP: &str = "step";
 pub(crate) struct Series {
     pub(crate) label: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// The 95 % interval around each point; empty where there are none.
+    pub(crate) bounds: Vec<(f64, f64)>,
 }
 
 /// A chart ready to be drawn in a box of [`WIDTH`] by [`HEIGHT`].
@@ -50,6 +52,8 @@ pub(crate) struct Line {
     pub(crate) path: String,
     /// SVG path of the raw values behind a smoothed line.
     pub(crate) raw: Option<String>,
+    /// SVG path of the area between the bounds.
+    pub(crate) band: Option<String>,
     /// Means of the first and of the last few values.
     pub(crate) first: String,
     pub(crate) last: String,
@@ -86,7 +90,9 @@ impl Chart {
         let points = || series.iter().flat_map(|one| &one.points);
         points().next()?;
         let x_range = range(points().map(|point| point.0));
-        let y_range = padded(range(points().map(|point| point.1)), unit);
+        let bounds = series.iter().flat_map(|one| &one.bounds);
+        let bounds = bounds.flat_map(|(low, high)| [*low, *high]);
+        let y_range = padded(range(points().map(|point| point.1).chain(bounds)), unit);
         let axes = Axes { x_range, y_range };
         let y_ticks = ticks(y_range, 5).into_iter().map(|value| {
             let label = match unit {
@@ -135,6 +141,14 @@ impl Axes {
     fn y(&self, value: f64) -> f64 {
         tenths(HEIGHT - BOTTOM - share(value, self.y_range) * (HEIGHT - TOP - BOTTOM))
     }
+    /// Along the lower bounds and back along the upper ones.
+    fn band(&self, points: &[(f64, f64)], bounds: &[(f64, f64)]) -> String {
+        let places = points.iter().map(|point| point.0).zip(bounds);
+        let low = places.clone().map(|(x, bounds)| (x, bounds.0));
+        let high = places.rev().map(|(x, bounds)| (x, bounds.1));
+        let around: Vec<(f64, f64)> = low.chain(high).collect();
+        format!("{}Z", self.path(&around))
+    }
     fn path(&self, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
         for (index, (x, y)) in points.iter().enumerate() {
@@ -173,6 +187,7 @@ impl Line {
                 points.clone()
             }),
             raw: smooth.then(|| axes.path(points)),
+            band: (series.bounds.len() == points.len()).then(|| axes.band(points, &series.bounds)),
             first: mean(&points[..few]),
             last: mean(&points[points.len() - few..]),
             hovers: hovers.collect(),
@@ -285,13 +300,16 @@ mod tests {
         for points in [wild, vec![(5.0, 0.25)], vec![(0.0, 0.0), (1.0, 0.0)]] {
             let series = [Series {
                 label: "a".to_owned(),
+                bounds: points.iter().map(|(_, y)| (y - 1.0, y + 1.0)).collect(),
                 points,
             }];
             let chart = Chart::of("t", "", Unit::Number, &series).unwrap();
             let line = &chart.lines[0];
-            for path in [Some(&line.path), line.raw.as_ref()].into_iter().flatten() {
+            let paths = [Some(&line.path), line.raw.as_ref(), line.band.as_ref()];
+            for path in paths.into_iter().flatten() {
                 let numbers: Vec<f64> = path
                     .trim_end_matches("h0")
+                    .trim_end_matches('Z')
                     .split(['M', 'L', ' '])
                     .filter(|text| !text.is_empty())
                     .map(|text| text.parse().unwrap())

@@ -254,6 +254,7 @@ fn series(label: &str, by_phase: &[PhasePoints]) -> Vec<Series> {
         Series {
             label,
             points: points.clone(),
+            bounds: Vec::new(),
         }
     };
     by_phase.iter().map(line).collect()

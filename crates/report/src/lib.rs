@@ -52,6 +52,7 @@ pub fn render_html(run: &RunView) -> Result<String, Error> {
     templates.add_template("charts.html", include_str!("../templates/charts.html"))?;
     for (name, source) in [
         ("critique.html", include_str!("../templates/critique.html")),
+        ("rounds.html", include_str!("../templates/rounds.html")),
         ("recall.html", include_str!("../templates/recall.html")),
         ("episodes.html", include_str!("../templates/episodes.html")),
         ("repair.html", include_str!("../templates/repair.html")),

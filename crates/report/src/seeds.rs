@@ -105,6 +105,7 @@ impl Seeds {
             label,
             shown,
             further,
+            beside,
         } = study_of(runs)?.over_seeds(runs);
         let mut seeds: Vec<SeedResult> = Vec::new();
         let mut seen = BTreeSet::new();
@@ -163,10 +164,10 @@ impl Seeds {
             label,
             shown,
             changes: changes(runs, metric, further),
-            beside: if further.is_empty() {
-                Vec::new()
+            beside: if beside {
+                others_of(runs, metric)
             } else {
-                beside(runs, metric)
+                Vec::new()
             },
             mean,
             gain: Estimate::over_seeds(&gains),
@@ -309,10 +310,13 @@ fn study_of(runs: &[RunView]) -> Result<&'static dyn Study, SeedsError> {
     ))
 }
 
-/// A metric of an evaluation of a run.
+/// A metric of an evaluation of a run, or of all rounds that it began.
 fn value(run: &RunView, evaluation: &str, metric: &str) -> Option<f64> {
-    let evaluation = run.replay.evaluation(evaluation)?;
-    evaluation.metrics.get(metric).map(|found| found.value)
+    let value = |name: &str| {
+        let evaluation = run.replay.evaluation(name)?;
+        evaluation.metrics.get(metric).map(|found| found.value)
+    };
+    value(evaluation).or_else(|| value(&format!("{evaluation}/rounds")))
 }
 
 /// Means of two values over the runs that have both, and of their difference.
@@ -368,7 +372,7 @@ fn changes(runs: &[RunView], metric: &'static str, further: &[&str]) -> Vec<Metr
     metrics.into_iter().filter_map(change).collect()
 }
 
-fn beside(runs: &[RunView], metric: &str) -> Vec<Beside> {
+fn others_of(runs: &[RunView], metric: &str) -> Vec<Beside> {
     let mut names: Vec<&str> = Vec::new();
     for evaluation in runs.iter().flat_map(|run| run.replay.evaluations()) {
         let name = evaluation.name.as_str();

@@ -74,6 +74,7 @@ pub(crate) trait Study: Sync {
             label: "pass@1",
             shown: &["sft", "rl"],
             further: &[],
+            beside: false,
         }
     }
 }
@@ -85,8 +86,10 @@ pub(crate) struct OverSeeds {
     pub(crate) label: &'static str,
     /// Evaluations that are shown seed by seed.
     pub(crate) shown: &'static [&'static str],
-    /// Metrics beside the main one; with any, the evaluations beside those shown are compared too.
+    /// Metrics beside the main one, of an evaluation or of all its rounds.
     pub(crate) further: &'static [&'static str],
+    /// Whether the evaluations beside those shown are compared too.
+    pub(crate) beside: bool,
 }
 
 /// A section that a study's own template draws.

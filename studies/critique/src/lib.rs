@@ -4,8 +4,10 @@
 //! rewrites the program from it; the sandbox runs the hidden tests; the pass is the critic's reward.
 
 pub mod data;
+pub mod forest;
 pub mod format;
 mod hint;
+pub mod judging;
 mod lesson;
 mod make;
 pub mod metrics;

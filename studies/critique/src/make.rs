@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use judge::{Evaluation, Judge, JudgeError, Tests, Value};
-use record::{Seed, TaskId};
+use judge::{Comparator, Evaluation, Judge, JudgeError, Tests, Value};
+use record::TaskId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
     task::{Facts, Gold, Prompter, Public, Task},
-    tiny::{self, Draft, Kind, Split, probe, right_critique},
+    tiny::{self, Draft, Drafts, Kind, probe, right_critique},
 };
 
 /// The function that every program of the tiny world defines.
@@ -50,18 +50,15 @@ pub struct Made {
     pub task: Task,
 }
 
-/// Makes `n` tasks of a split, in the order of their drafts, no two alike. The expected outputs are those of the right program, run in the
+/// Makes the first `n` tasks of `drafts`, in their order, no two alike. The expected outputs are those of the right program, run in the
 /// sandbox; a task is kept only if a second run of the right program passes them and the program
 /// under criticism passes or fails as its draft says.
 pub async fn make_tasks(
     judge: &Judge,
-    seed: Seed,
-    split: Split,
+    mut drafts: Drafts,
     n: usize,
-    share_right: f64,
     mut progress: impl FnMut(usize),
 ) -> Result<(Vec<Made>, Checked), MakeError> {
-    let mut drafts = tiny::drafts(seed, split, share_right);
     let mut made = Vec::with_capacity(n);
     let mut checked = Checked::default();
     while made.len() < n {
@@ -69,7 +66,7 @@ pub async fn make_tasks(
         let wanted = ((n - made.len()) * 11 / 10 + 8).min(CHUNK);
         let batch: Vec<Draft> = drafts.by_ref().take(wanted).collect();
         if batch.is_empty() {
-            let split = split.name();
+            let split = drafts.split().name();
             return Err(MakeError::Exhausted {
                 split,
                 wanted: n,
@@ -92,18 +89,12 @@ async fn check(
     drafts: Vec<Draft>,
     checked: &mut Checked,
 ) -> Result<Vec<Made>, MakeError> {
-    let arguments: Vec<Vec<Vec<Value>>> = drafts
-        .iter()
-        .map(|draft| {
-            draft
-                .calls
-                .iter()
-                .map(|call| call.iter().map(value).collect())
-                .collect()
-        })
-        .collect();
-    let run = |source: String, index: usize| Evaluation {
-        source,
+    let arguments: Vec<Vec<Vec<Value>>> = drafts.iter().map(arguments_of).collect();
+    let run = |program: String, index: usize| Evaluation {
+        source: match drafts[index].reads_stdin() {
+            true => as_function(&program),
+            false => program,
+        },
         entry: ENTRY.to_owned(),
         args: arguments[index].clone(),
     };
@@ -142,7 +133,7 @@ async fn check(
         } else if passes(&found) != draft.planted().is_none() {
             checked.harmless += 1;
         } else {
-            let tests = Tests::function(ENTRY, arguments.into_iter().zip(outputs));
+            let tests = tests_of(&draft, arguments.into_iter().zip(outputs));
             let task = task(&draft, tests);
             made.push(Made { draft, task });
         }
@@ -183,9 +174,44 @@ fn probes(draft: &Draft) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// What each hidden call is made with: of a program that reads standard input, with all of it.
+fn arguments_of(draft: &Draft) -> Vec<Vec<Value>> {
+    let calls = draft.calls.iter();
+    if !draft.reads_stdin() {
+        return calls.map(|call| call.iter().map(value).collect()).collect();
+    }
+    let stdin = |call: &tiny::Call| call.iter().map(|one| one.line() + "\n").collect();
+    calls.map(|call| vec![Value::Str(stdin(call))]).collect()
+}
+
+fn tests_of(draft: &Draft, cases: impl Iterator<Item = (Vec<Value>, Value)>) -> Tests {
+    if !draft.reads_stdin() {
+        return Tests::function(ENTRY, cases);
+    }
+    let text = |value: Value| match value {
+        Value::Str(text) => text,
+        _ => String::new(),
+    };
+    let texts = cases.map(|(input, output)| (input.into_iter().map(text).collect(), text(output)));
+    Tests::stdio(texts).compared_by(Comparator::Exact)
+}
+
+/// A program that reads lines and prints as a function from what is read to what is printed, so that many of them
+/// are run in one jail.
+fn as_function(program: &str) -> String {
+    // A JSON text without other than ASCII characters, as programs of this world are, is a Python text.
+    let program = serde_json::Value::from(program);
+    format!(
+        "import io\nfrom contextlib import redirect_stdout\n\ndef {ENTRY}(stdin):\n    lines = \
+         iter(stdin.splitlines())\n    out = io.StringIO()\n    with redirect_stdout(out):\n        \
+         exec({program}, {{\"input\": lambda: next(lines)}})\n    return out.getvalue()\n"
+    )
+}
+
 fn value(argument: &tiny::Value) -> Value {
     match argument {
         tiny::Value::Int(int) => Value::Int(*int),
         tiny::Value::Ints(ints) => Value::List(ints.iter().map(|int| Value::Int(*int)).collect()),
+        tiny::Value::Text(text) => Value::Str(text.clone()),
     }
 }

@@ -4,6 +4,10 @@
 //! Several samples of one task are one draw of a task, never several: every interval widens with the
 //! agreement inside tasks.
 
+pub mod pairs;
+pub mod rounds;
+pub mod similarity;
+
 use std::collections::BTreeMap;
 
 use record::{Cluster, Estimate, TaskId, bootstrap, proportion};
@@ -71,29 +75,6 @@ pub fn of_step(items: &[Item]) -> BTreeMap<String, f64> {
         .into_iter()
         .filter_map(|(name, f1)| Some((name.to_owned(), f1(&counts)?)));
     shares.chain(f1s).collect()
-}
-
-/// Share of items that go from right to wrong, one value per round of critique and revision.
-///
-/// Each trajectory is one item: whether its program is right at the start and after every round.
-pub fn regression_rates(trajectories: &[Vec<bool>]) -> Vec<f64> {
-    let rounds = trajectories
-        .iter()
-        .map(Vec::len)
-        .max()
-        .unwrap_or(0)
-        .saturating_sub(1);
-    (0..rounds)
-        .map(|round| {
-            let steps = trajectories
-                .iter()
-                .filter_map(|t| Some((*t.get(round)?, *t.get(round + 1)?)));
-            let (n, lost) = steps.fold((0.0, 0.0), |(n, lost), (before, after)| {
-                (n + 1.0, lost + f64::from(before && !after))
-            });
-            lost / n
-        })
-        .collect()
 }
 
 /// Whether an item counts as a hit; `None` when the measure does not concern it.
@@ -179,6 +160,32 @@ struct Confusion {
 }
 
 impl Confusion {
+    fn of(right: bool, judgment: Option<Judgment>) -> Self {
+        let judged = |one| f64::from(judgment == Some(one));
+        let right = f64::from(right);
+        let wrong = 1.0 - right;
+        Self {
+            right,
+            wrong,
+            right_judged_correct: right * judged(Judgment::Correct),
+            wrong_judged_incorrect: wrong * judged(Judgment::Incorrect),
+            judged_correct: judged(Judgment::Correct),
+            judged_incorrect: judged(Judgment::Incorrect),
+        }
+    }
+
+    /// As so much of an item.
+    fn scaled(self, weight: f64) -> Self {
+        Self {
+            right: weight * self.right,
+            right_judged_correct: weight * self.right_judged_correct,
+            wrong: weight * self.wrong,
+            wrong_judged_incorrect: weight * self.wrong_judged_incorrect,
+            judged_correct: weight * self.judged_correct,
+            judged_incorrect: weight * self.judged_incorrect,
+        }
+    }
+
     fn plus(&self, other: &Self) -> Self {
         Self {
             right: self.right + other.right,
@@ -218,17 +225,7 @@ fn f1(hits: f64, members: f64, claimed: f64) -> Option<f64> {
 
 fn confusion(items: &[&Item]) -> Confusion {
     items.iter().fold(Confusion::default(), |sum, item| {
-        let judged = |judgment| f64::from(item.judgment == Some(judgment));
-        let right = f64::from(item.initially_right);
-        let wrong = 1.0 - right;
-        sum.plus(&Confusion {
-            right,
-            wrong,
-            right_judged_correct: right * judged(Judgment::Correct),
-            wrong_judged_incorrect: wrong * judged(Judgment::Incorrect),
-            judged_correct: judged(Judgment::Correct),
-            judged_incorrect: judged(Judgment::Incorrect),
-        })
+        sum.plus(&Confusion::of(item.initially_right, item.judgment))
     })
 }
 

@@ -7,7 +7,8 @@ use rollout::{Cx, Played};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    format::{Judgment, Reading, read_critique},
+    forest::Votes,
+    format::{Gate, Judgment, Reading, read_critique},
     prompts::{critique_prompt, revision_prompt},
     reward::{RewardConfig, rewarded},
     task::Task,
@@ -36,6 +37,9 @@ pub struct Notes {
     pub family: String,
     pub bug: Option<String>,
     pub critique: String,
+    /// Where several critiques were asked for, and this is one of their majority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub votes: Option<Votes>,
     /// The judgment that the critique ends with, if the gate let it through.
     pub judgment: Option<Judgment>,
     pub gate_ok: bool,
@@ -61,49 +65,116 @@ pub(crate) async fn play(
     task: &Task,
     cx: &mut Cx,
 ) -> Result<Played, Fault> {
+    let criticism = criticise(reward.gate, task, cx).await?;
+    let next = if criticism.judgment.is_some() || purpose == Purpose::Measuring {
+        Next::Revise
+    } else {
+        Next::Refuse
+    };
+    follow(judge, reward, task, (criticism, None), next, cx).await
+}
+
+/// A critique as the critic said it.
+#[derive(Clone, Debug)]
+pub(crate) struct Criticism {
+    pub(crate) text: String,
+    /// If the gate let it through.
+    pub(crate) judgment: Option<Judgment>,
+}
+
+/// What a critique leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The reviser is asked, and its program tested.
+    Revise,
+    /// The episode ends, and nothing has passed.
+    Refuse,
+    /// The program stays as it is, and as right as it is.
+    Keep,
+}
+
+/// Asks the critic once.
+pub(crate) async fn criticise(gate: Gate, task: &Task, cx: &mut Cx) -> Result<Criticism, Fault> {
     let critique = cx.ask(CRITIC, &critique_prompt(&task.public)).await?;
     let reading = match critique.stop {
-        StopReason::Stop => read_critique(&critique.text, reward.gate),
+        StopReason::Stop => read_critique(&critique.text, gate),
         StopReason::Length => Reading::unfinished(),
     };
+    Ok(Criticism {
+        text: critique.text,
+        judgment: reading.judgment,
+    })
+}
+
+/// The episode from its critique on, which may have been picked by a vote.
+pub(crate) async fn follow(
+    judge: &Judge,
+    reward: &RewardConfig,
+    task: &Task,
+    (criticism, votes): (Criticism, Option<Votes>),
+    next: Next,
+    cx: &mut Cx,
+) -> Result<Played, Fault> {
     let mut notes = Notes {
         statement: task.public.statement.clone(),
         program: task.public.program.clone(),
         initially_right: task.facts.initially_right,
         family: task.facts.family.clone(),
         bug: task.facts.bug.clone(),
-        exact: task.is_exact(&critique.text),
-        critique: critique.text,
-        judgment: reading.judgment,
-        gate_ok: reading.judgment.is_some(),
+        exact: task.is_exact(&criticism.text),
+        votes,
+        critique: criticism.text,
+        judgment: criticism.judgment,
+        gate_ok: criticism.judgment.is_some(),
         revision: None,
         consistent: false,
         passed: false,
         status: "not run: the critique has no readable judgment".to_owned(),
         verdict: None,
     };
-    if notes.gate_ok || purpose == Purpose::Measuring {
-        let revision = cx
-            .ask(REVISER, &revision_prompt(&task.public, &notes.critique))
-            .await?
-            .text;
-        let program = extract_python(&revision, Fence::First).program.to_owned();
-        let verdict = task.verdict(judge, &program).await.map_err(Fault::infra)?;
-        if verdict.status == VerdictStatus::NoTests {
-            return Err(Fault::grader(format!("task {} has no tests", task.id)));
+    match next {
+        Next::Refuse => {}
+        Next::Keep => {
+            notes.passed = task.facts.initially_right;
+            notes.consistent = notes.judgment == Some(Judgment::Correct);
+            notes.status = "not run: the program was found correct and kept".to_owned();
         }
-        let changed = normal_form(&program).digest != normal_form(&task.public.program).digest;
-        let incorrect = reading
-            .judgment
-            .map(|judgment| judgment == Judgment::Incorrect);
-        notes.consistent = incorrect == Some(changed);
-        notes.revision = Some(program);
-        notes.passed = verdict.passed;
-        notes.status = verdict.status.to_string();
-        notes.verdict = Some(verdict);
+        Next::Revise => revise(judge, task, &mut notes, cx).await?,
     }
     Ok(Played {
         reward: rewarded(reward, &notes),
         notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
     })
+}
+
+async fn revise(judge: &Judge, task: &Task, notes: &mut Notes, cx: &mut Cx) -> Result<(), Fault> {
+    let revision = cx
+        .ask(REVISER, &revision_prompt(&task.public, &notes.critique))
+        .await?
+        .text;
+    let program = extract_python(&revision, Fence::First).program.to_owned();
+    let verdict = verdict_of(judge, task, &program).await?;
+    let changed = normal_form(&program).digest != normal_form(&task.public.program).digest;
+    let incorrect = notes
+        .judgment
+        .map(|judgment| judgment == Judgment::Incorrect);
+    notes.consistent = incorrect == Some(changed);
+    notes.revision = Some(program);
+    notes.passed = verdict.passed;
+    notes.status = verdict.status.to_string();
+    notes.verdict = Some(verdict);
+    Ok(())
+}
+
+/// What the task's tests say of a program.
+pub(crate) async fn verdict_of(
+    judge: &Judge,
+    task: &Task,
+    program: &str,
+) -> Result<Verdict, Fault> {
+    let verdict = task.verdict(judge, program).await.map_err(Fault::infra)?;
+    if verdict.status == VerdictStatus::NoTests {
+        return Err(Fault::grader(format!("task {} has no tests", task.id)));
+    }
+    Ok(verdict)
 }

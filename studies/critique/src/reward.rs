@@ -124,6 +124,7 @@ mod tests {
             family: String::new(),
             bug: None,
             critique: String::new(),
+            votes: None,
             judgment,
             gate_ok: judgment.is_some(),
             exact: false,

@@ -28,18 +28,7 @@ impl Study for Critique {
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
-        let stats = self.judge.stats();
-        let counts = [
-            ("judge/verdicts", stats.verdicts),
-            ("judge/executed", stats.executed),
-            ("cache/hits", stats.cache_hits),
-            ("sandbox/errors", stats.sandbox_errors),
-            ("sandbox/timeouts", stats.timeouts),
-        ];
-        counts
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), count as f64))
-            .collect()
+        judge_counters(&self.judge)
     }
 
     fn step_metrics(
@@ -66,6 +55,21 @@ impl Study for Critique {
             self.judge.prime(verdict.key, verdict);
         }
     }
+}
+
+pub(crate) fn judge_counters(judge: &Judge) -> BTreeMap<String, f64> {
+    let stats = judge.stats();
+    let counts = [
+        ("judge/verdicts", stats.verdicts),
+        ("judge/executed", stats.executed),
+        ("cache/hits", stats.cache_hits),
+        ("sandbox/errors", stats.sandbox_errors),
+        ("sandbox/timeouts", stats.timeouts),
+    ];
+    counts
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count as f64))
+        .collect()
 }
 
 /// The notes of an episode that reached its verdict.

@@ -121,6 +121,36 @@ impl Task {
         judge.verdict(program, &self.gold.tests).await
     }
 
+    /// The critique that names the fault exactly, where it is known. Gold: only a scripted critic may say it, which
+    /// shows what the reviser could be told.
+    pub fn right_critique(&self) -> Option<&str> {
+        self.gold.right_critique.as_deref()
+    }
+
+    /// The same problem with another program, right or wrong. What is known of this program's fault holds for the
+    /// other only where it is the same text.
+    pub(crate) fn with_program(&self, id: TaskId, program: String, right: bool) -> Self {
+        let same = program == self.public.program;
+        Self {
+            id,
+            facts: Facts {
+                initially_right: right,
+                bug: self.facts.bug.clone().filter(|_| same),
+                ..self.facts.clone()
+            },
+            gold: Gold {
+                tests: self.gold.tests.clone(),
+                right_critique: self.gold.right_critique.clone().filter(|_| same),
+                probes: BTreeMap::new(),
+                time_limit_s: self.gold.time_limit_s,
+            },
+            public: Public {
+                program,
+                ..self.public.clone()
+            },
+        }
+    }
+
     /// The critique is, apart from white space at its ends, the one that names the fault exactly.
     pub(crate) fn is_exact(&self, critique: &str) -> bool {
         let right = self.gold.right_critique.as_deref();

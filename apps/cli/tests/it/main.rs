@@ -32,6 +32,7 @@ mod recipes;
 mod repair;
 mod repair_grading;
 mod resume;
+mod rounds;
 mod runner;
 mod runs;
 mod sample;

@@ -3,6 +3,7 @@
 mod diff;
 mod panels;
 mod reading;
+mod rounds;
 mod samples;
 mod words;
 
@@ -28,6 +29,20 @@ impl Study for Critique {
         &panels::PANELS
     }
 
+    fn sentence(&self, run: &RunView) -> Option<String> {
+        rounds::sentence(&run.replay)
+    }
+
+    fn results(&self, run: &RunView) -> Vec<Part> {
+        let rounds = rounds::Rounds::of(&run.replay);
+        let part = rounds.map(|rounds| Part::new("rounds.html", &rounds));
+        part.into_iter().collect()
+    }
+
+    fn tables(&self, run: &RunView) -> Vec<Vec<Vec<String>>> {
+        rounds::table(&run.replay).into_iter().collect()
+    }
+
     fn samples(&self, run: &RunView) -> Vec<Part> {
         let samples = samples::samples(run);
         if samples.is_empty() {
@@ -45,7 +60,8 @@ impl Study for Critique {
             metric: "pass_at_1",
             label: "pass@1",
             shown: &["no-critique", "sft", "rl"],
-            further: &[],
+            further: &rounds::OVER_SEEDS,
+            beside: false,
         }
     }
 }

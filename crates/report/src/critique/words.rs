@@ -1,9 +1,9 @@
 //! What a reader needs to know about the metrics of the critique study.
 
-use crate::words::{Better, Wording, wording};
+use crate::words::{Better, Wording, amount, wording};
 
 /// Evaluation metrics in the order in which a table shows them.
-pub(super) const METRICS: [(&str, Wording); 12] = [
+pub(super) const METRICS: [(&str, Wording); 26] = [
     (
         "pass_at_1",
         wording(
@@ -97,6 +97,114 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
         wording(
             "break rate",
             "right programs that fail after revision",
+            Better::Lower,
+        ),
+    ),
+    (
+        "delta_up_from_start",
+        wording(
+            "Δ↑ since the start",
+            "programs that were wrong at the start and are right",
+            Better::Higher,
+        ),
+    ),
+    (
+        "delta_down_from_start",
+        wording(
+            "Δ↓ since the start",
+            "programs that were right at the start and are wrong",
+            Better::Lower,
+        ),
+    ),
+    (
+        "regression_rate",
+        wording(
+            "regression rate",
+            "right programs that the round broke, of all",
+            Better::Lower,
+        ),
+    ),
+    (
+        "gain_over_no_critique",
+        amount(
+            "gain over no critique",
+            "how far pass@1 is above that without critiques, as a share of it: 1 is twice as much",
+            Better::Higher,
+        ),
+    ),
+    (
+        "gain_over_start",
+        amount(
+            "gain over the start",
+            "how far pass@1 is above that of the start, as a share of it: 1 is twice as much",
+            Better::Higher,
+        ),
+    ),
+    (
+        "pass_at_k",
+        wording(
+            "pass@k",
+            "problems of whose first k programs one passes",
+            Better::Higher,
+        ),
+    ),
+    (
+        "judgment_f1_correct",
+        wording("F1 of Correct", "of the judgment Correct", Better::Higher),
+    ),
+    (
+        "judgment_f1_incorrect",
+        wording(
+            "F1 of Incorrect",
+            "of the judgment Incorrect",
+            Better::Higher,
+        ),
+    ),
+    (
+        "timeout_rate",
+        wording(
+            "timeouts",
+            "programs whose tests ran out of time",
+            Better::Lower,
+        ),
+    ),
+    (
+        "similarity",
+        wording(
+            "similarity",
+            "of programs before and after their revision, as difflib measures it",
+            Better::Unknown,
+        ),
+    ),
+    (
+        "criticised",
+        wording(
+            "criticised",
+            "programs that had a critique in the round",
+            Better::Unknown,
+        ),
+    ),
+    (
+        "pair_accuracy",
+        wording(
+            "pairs told apart",
+            "pairs whose right answer is found correct more often than the wrong one",
+            Better::Higher,
+        ),
+    ),
+    (
+        "pair_ties",
+        wording(
+            "pairs tied",
+            "pairs whose answers are found correct equally often",
+            Better::Lower,
+        ),
+    ),
+    (
+        "pair_errors",
+        wording(
+            "pairs mistaken",
+            "pairs whose wrong answer is found correct more often",
             Better::Lower,
         ),
     ),

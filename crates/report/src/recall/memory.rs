@@ -33,6 +33,7 @@ impl MemoryGrowth {
                 series.push(Series {
                     label: evaluation.name.clone(),
                     points: points.collect(),
+                    bounds: Vec::new(),
                 });
             }
         }

@@ -88,6 +88,7 @@ impl Study for Recall {
             metric,
             label,
             shown: &["sft", "rl"],
+            beside: true,
             further: &[
                 "f1",
                 "exact_match",

@@ -63,6 +63,7 @@ impl Study for Repair {
             label: "resolved",
             shown: &["sft", "rl"],
             further: &["steps", "candidates", "test_runs"],
+            beside: true,
         }
     }
 }

@@ -93,18 +93,6 @@ fn eight_samples_of_a_task_that_agree_narrow_nothing() {
     );
 }
 
-#[test]
-fn regressions_are_counted_per_round() {
-    let trajectories = [
-        vec![true, false, true],
-        vec![true, true, false],
-        vec![false, true, true],
-        vec![true],
-    ];
-    assert_eq!(regression_rates(&trajectories), [1.0 / 3.0, 1.0 / 3.0]);
-    assert!(regression_rates(&[]).is_empty());
-}
-
 fn values(measures: &BTreeMap<String, Estimate>) -> BTreeMap<String, f64> {
     measures
         .iter()

@@ -6,12 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use super::families::Condition;
 
-/// A Python value of the tiny world; as JSON a number or a list of numbers.
+/// A Python value of the tiny world; as JSON a number, a list of numbers or a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     Int(i64),
     Ints(Vec<i64>),
+    Text(String),
+}
+
+impl Value {
+    /// As a line of standard input.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Int(int) => int.to_string(),
+            Self::Ints(ints) => {
+                let words: Vec<String> = ints.iter().map(ToString::to_string).collect();
+                words.join(" ")
+            }
+            Self::Text(text) => text.clone(),
+        }
+    }
 }
 
 /// The arguments of one call, in order.
@@ -34,7 +49,16 @@ pub enum Arguments {
     Pair,
     /// One `n >= 0` with up to six digits; 0 in the first call.
     Natural,
+    /// One list with at least one item.
+    Filled,
+    /// One `n` from 0 to 9; 0 in the first call.
+    Small,
+    /// One line of up to six short words of few letters; empty in the first call.
+    Words,
 }
+
+/// Those that words are made of.
+pub const LETTERS: [char; 5] = ['a', 'b', 'c', 'd', 'e'];
 
 /// Draws a call may take on average before [`Arguments::calls`] gives up.
 const ATTEMPTS: usize = 16;
@@ -92,6 +116,25 @@ impl Arguments {
                 let largest = [0, 1, 9, 99, 9_999, 999_999][index % 6];
                 vec![Value::Int(rng.random_range((largest + 1) / 10..=largest))]
             }
+            Self::Filled => {
+                let mut list = items(index.max(1), rng);
+                if list.is_empty() {
+                    list.push(rng.random_range(-3..=12));
+                }
+                vec![Value::Ints(list)]
+            }
+            Self::Small => vec![Value::Int(match index {
+                0 => 0,
+                _ => rng.random_range(1..=9),
+            })],
+            Self::Words => {
+                let n = match index {
+                    0 => 0,
+                    _ => rng.random_range(1..=6),
+                };
+                let words: Vec<String> = (0..n).map(|_| word(rng)).collect();
+                vec![Value::Text(words.join(" "))]
+            }
         }
     }
 }
@@ -102,4 +145,11 @@ fn items(index: usize, rng: &mut ChaCha8Rng) -> Vec<i64> {
         _ => [0, 1, 3, 5, 6, 7, 8][rng.random_range(0..7usize)],
     };
     (0..length).map(|_| rng.random_range(-3..=12)).collect()
+}
+
+fn word(rng: &mut ChaCha8Rng) -> String {
+    let length = rng.random_range(1..=6usize);
+    (0..length)
+        .map(|_| LETTERS[rng.random_range(0..LETTERS.len())])
+        .collect()
 }

@@ -8,11 +8,13 @@ use record::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::Call;
-use super::families::Family;
+use super::families::{Family, TaskSet};
 use super::function::{Bug, Choices, Function};
 
-/// Hidden test calls per draft.
+/// Hidden test calls per function.
 pub const N_CALLS: usize = 20;
+/// Hidden test inputs per program: each is a run of its own.
+pub const N_INPUTS: usize = 8;
 
 /// Which functions a draft may use. No function is in both, for any seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,6 +72,11 @@ pub struct Planted<'a> {
 }
 
 impl Draft {
+    /// Whether its programs read standard input.
+    pub fn reads_stdin(&self) -> bool {
+        TaskSet::Programs.families().contains(&self.function.family)
+    }
+
     /// The program under criticism.
     pub fn program(&self) -> String {
         self.function.program(&self.choices)
@@ -109,8 +116,8 @@ impl Draft {
 /// Draft `index` of a split, independent of all other indices; two indices may give the same draft.
 ///
 /// `share_right` in [0, 1] is the chance that the program is right.
-pub fn draft(seed: Seed, split: Split, index: u64, share_right: f64) -> Draft {
-    Plan::of(seed, split, index, share_right).draft(0)
+pub fn draft(set: TaskSet, seed: Seed, split: Split, index: u64, share_right: f64) -> Draft {
+    Plan::of(set, seed, split, index, share_right).draft(0)
 }
 
 /// The drafts of a split in order of index, without repeating a statement with the same program.
@@ -119,12 +126,13 @@ pub fn draft(seed: Seed, split: Split, index: u64, share_right: f64) -> Draft {
 /// index that stays a repetition (its family has no more such drafts) is skipped. The stream ends
 /// after a long run of skipped indices: the split is then exhausted.
 ///
-/// There are about 3,500 right and 30,000 wrong drafts to train on and 1,200 and 6,500 held-out ones.
+/// Of functions there are about 3,500 right and 30,000 wrong drafts to train on and 1,200 and 6,500 held-out ones.
 /// The mix of families and the share of right programs hold as long as their drafts last: up to some
 /// 3,000 drafts to train on and 1,000 held-out ones. For supervised rows, where repetitions do no
 /// harm, [`draft`] keeps the mix at any number.
-pub fn drafts(seed: Seed, split: Split, share_right: f64) -> Drafts {
+pub fn drafts(set: TaskSet, seed: Seed, split: Split, share_right: f64) -> Drafts {
     Drafts {
+        set,
         seed,
         split,
         share_right,
@@ -136,6 +144,7 @@ pub fn drafts(seed: Seed, split: Split, share_right: f64) -> Drafts {
 /// See [`drafts`].
 #[derive(Clone, Debug)]
 pub struct Drafts {
+    set: TaskSet,
     seed: Seed,
     split: Split,
     share_right: f64,
@@ -144,6 +153,10 @@ pub struct Drafts {
 }
 
 impl Drafts {
+    pub fn split(&self) -> Split {
+        self.split
+    }
+
     const ATTEMPTS: u64 = 24;
     const SKIPS: usize = 64;
 }
@@ -153,7 +166,7 @@ impl Iterator for Drafts {
 
     fn next(&mut self) -> Option<Draft> {
         for _ in 0..Self::SKIPS {
-            let plan = Plan::of(self.seed, self.split, self.next, self.share_right);
+            let plan = Plan::of(self.set, self.seed, self.split, self.next, self.share_right);
             self.next += 1;
             for attempt in 0..Self::ATTEMPTS {
                 let (function, choices) = plan.problem(attempt);
@@ -170,6 +183,7 @@ impl Iterator for Drafts {
 /// What an index fixes before any part of the function is drawn, so that redrawing a repetition
 /// shifts neither the mix of families nor the share of right programs.
 struct Plan {
+    set: TaskSet,
     stream: Seed,
     split: Split,
     index: u64,
@@ -178,12 +192,18 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(seed: Seed, split: Split, index: u64, share_right: f64) -> Self {
-        let stream = seed.stream("tiny", 0).stream(split.name(), index);
+    fn of(set: TaskSet, seed: Seed, split: Split, index: u64, share_right: f64) -> Self {
+        let world = match set {
+            TaskSet::Functions => "tiny",
+            TaskSet::Programs => "tiny-programs",
+        };
+        let stream = seed.stream(world, 0).stream(split.name(), index);
         let mut rng = stream.rng();
-        let family = Family::ALL[rng.random_range(0..Family::ALL.len())];
+        let families = set.families();
+        let family = families[rng.random_range(0..families.len())];
         let right = rng.random_bool(share_right.clamp(0.0, 1.0));
         Self {
+            set,
             stream,
             split,
             index,
@@ -209,9 +229,13 @@ impl Plan {
     }
 
     fn with_calls(&self, function: Function, choices: Choices, attempt: u64) -> Draft {
+        let n = match self.set {
+            TaskSet::Functions => N_CALLS,
+            TaskSet::Programs => N_INPUTS,
+        };
         let calls = function
             .arguments
-            .calls(N_CALLS, &mut self.stream.stream("calls", attempt).rng());
+            .calls(n, &mut self.stream.stream("calls", attempt).rng());
         Draft {
             split: self.split,
             index: self.index,
@@ -240,17 +264,21 @@ mod tests {
     const SEED: Seed = Seed(3);
 
     fn some(split: Split, n: usize) -> Vec<Draft> {
-        drafts(SEED, split, 0.3).take(n).collect()
+        drafts(TaskSet::Functions, SEED, split, 0.3)
+            .take(n)
+            .collect()
     }
 
     #[test]
     fn the_same_seed_gives_the_same_drafts_and_another_seed_others() {
         assert_eq!(some(Split::Train, 50), some(Split::Train, 50));
         assert_eq!(
-            draft(SEED, Split::Train, 7, 0.3),
-            draft(SEED, Split::Train, 7, 0.3)
+            draft(TaskSet::Functions, SEED, Split::Train, 7, 0.3),
+            draft(TaskSet::Functions, SEED, Split::Train, 7, 0.3)
         );
-        let other: Vec<_> = drafts(Seed(4), Split::Train, 0.3).take(50).collect();
+        let other: Vec<_> = drafts(TaskSet::Functions, Seed(4), Split::Train, 0.3)
+            .take(50)
+            .collect();
         assert_ne!(some(Split::Train, 50), other);
     }
 
@@ -308,7 +336,7 @@ mod tests {
             let drafts = some(split, 900);
             let right = drafts.iter().filter(|d| d.planted().is_none()).count();
             assert!((230..310).contains(&right), "{right} right of 900");
-            for family in Family::ALL {
+            for family in Family::FUNCTIONS {
                 let n = drafts
                     .iter()
                     .filter(|d| d.function.family == family)
@@ -317,26 +345,45 @@ mod tests {
             }
         }
         assert!(
-            drafts(SEED, Split::Train, 0.0)
+            drafts(TaskSet::Functions, SEED, Split::Train, 0.0)
                 .take(50)
                 .all(|d| d.planted().is_some())
         );
         assert!(
-            drafts(SEED, Split::Train, 1.0)
+            drafts(TaskSet::Functions, SEED, Split::Train, 1.0)
                 .take(50)
                 .all(|d| d.planted().is_none())
         );
     }
 
     #[test]
+    fn programs_are_a_world_of_their_own_with_enough_to_draw() {
+        for (split, n) in [(Split::Train, 3_000), (Split::HeldOut, 1_000)] {
+            let drafts: Vec<Draft> = drafts(TaskSet::Programs, SEED, split, 0.3)
+                .take(n)
+                .collect();
+            assert_eq!(drafts.len(), n);
+            for draft in &drafts {
+                assert!(draft.reads_stdin() && draft.calls.len() == N_INPUTS);
+                assert_eq!(Split::of(&draft.function.spec), split);
+            }
+            for family in Family::PROGRAMS {
+                let of_family = |one: &&Draft| one.function.family == family;
+                let found = drafts.iter().filter(of_family).count();
+                assert!(found * 10 > n, "{found} of {family} in {split:?}");
+            }
+        }
+    }
+
+    #[test]
     fn an_exhausted_split_ends_the_stream() {
-        let n = drafts(SEED, Split::HeldOut, 1.0).count();
+        let n = drafts(TaskSet::Functions, SEED, Split::HeldOut, 1.0).count();
         assert!((300..3_000).contains(&n), "{n} held-out functions");
     }
 
     #[test]
     fn a_fifth_of_the_functions_is_held_out_in_every_family() {
-        for family in Family::ALL {
+        for family in Family::FUNCTIONS {
             let specs: BTreeSet<_> = (0..4_000)
                 .map(|index| family.draw(&mut SEED.stream("spec", index).rng()).spec)
                 .collect();

@@ -43,6 +43,11 @@
 //! Training and held-out drafts share no function ([`Split::of`] the spec, which is the same for
 //! statements that mean the same) and therefore no bug either. Held-out functions are new combinations
 //! of parts that training has seen, not new families.
+//!
+//! # Programs
+//!
+//! [`TaskSet::Programs`] is the same with whole programs that read lines and print: each argument of a call is a
+//! line of standard input.
 
 pub mod arguments;
 pub mod class;
@@ -58,8 +63,8 @@ pub mod wording;
 pub use arguments::{Arguments, Call, Value};
 pub use class::{Class, classify, right_critique};
 pub use critique::{Written, probe, write_critique};
-pub use draft::{Draft, Drafts, N_CALLS, Planted, Split, draft, drafts};
-pub use families::Family;
+pub use draft::{Draft, Drafts, N_CALLS, N_INPUTS, Planted, Split, draft, drafts};
+pub use families::{Family, TaskSet};
 pub use function::{Bug, Choices, Function, Slot, Wrong};
 pub use kind::Kind;
 pub use mix::{CriticMix, MixError, ReviserMix};

@@ -209,10 +209,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::tiny::{Split, drafts};
+    use crate::tiny::{Split, TaskSet, drafts};
 
     fn some(n: usize) -> Vec<Draft> {
-        drafts(Seed(1), Split::Train, 0.3).take(n).collect()
+        drafts(TaskSet::Functions, Seed(1), Split::Train, 0.3)
+            .take(n)
+            .collect()
     }
 
     #[test]

@@ -4,5 +4,7 @@
 
 mod canary;
 mod cheats;
+mod forest;
 mod pairs;
+mod programs;
 mod stage;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use chat::{BpeOptions, Chat, Tokenizer};
 use critique::{
     CRITIC, Critique, Made, Notes, Purpose, REVISER, RewardConfig, Task, make_tasks, notes_of,
-    tiny::Split,
+    tiny::{Split, TaskSet, drafts},
 };
 use judge::{Judge, JudgeConfig};
 use policy::ScriptedPolicy;
@@ -20,10 +20,8 @@ pub(crate) fn judge() -> Judge {
 }
 
 pub(crate) async fn made(judge: &Judge, split: Split, n: usize, share_right: f64) -> Vec<Made> {
-    make_tasks(judge, Seed(11), split, n, share_right, |_| {})
-        .await
-        .unwrap()
-        .0
+    let drafts = drafts(TaskSet::Functions, Seed(11), split, share_right);
+    make_tasks(judge, drafts, n, |_| {}).await.unwrap().0
 }
 
 /// A tokenizer of bytes alone.

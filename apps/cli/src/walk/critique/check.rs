@@ -40,7 +40,7 @@ impl Recipe {
             "rl.train is {:?}; in this study the critic is trained and nobody else, so leave it out",
             self.rl.train
         );
-        ensure!(self.eval.samples >= 1, "eval.samples must be at least 1");
+        self.eval.check()?;
         common.check_sizes(&[
             ("tasks.train", self.tasks.train, 1 << 20),
             ("tasks.eval", self.tasks.eval, 1 << 20),
@@ -63,7 +63,13 @@ impl Recipe {
     /// Every mix must have something to draw.
     fn check_mixes(&self) -> anyhow::Result<()> {
         let seed = Seed(self.seed);
-        let draft = [tiny::draft(seed, Split::Train, 0, self.tasks.share_right)];
+        let draft = [tiny::draft(
+            self.tasks.set,
+            seed,
+            Split::Train,
+            0,
+            self.tasks.share_right,
+        )];
         for (index, stage) in self.sft.critic.iter().enumerate() {
             CriticRows::new(&draft, &stage.mix, seed)
                 .map_err(|error| anyhow!("mix of sft.critic stage {}: {error}", index + 1))?;
@@ -90,7 +96,13 @@ impl Recipe {
     /// A chat as the role will be given it.
     fn example(&self, role: &str) -> anyhow::Result<Vec<Message>> {
         let seed = Seed(self.seed);
-        let draft = [tiny::draft(seed, Split::Train, 0, self.tasks.share_right)];
+        let draft = [tiny::draft(
+            self.tasks.set,
+            seed,
+            Split::Train,
+            0,
+            self.tasks.share_right,
+        )];
         Ok(match role {
             "critic" => {
                 critic_lesson(CriticRows::new(&draft, &CriticMix::default(), seed)?.row(0)).0

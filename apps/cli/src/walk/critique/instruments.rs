@@ -45,10 +45,15 @@ impl Instruments {
 
     /// The study as it is played for `purpose`.
     pub(super) fn study(&self, recipe: &Recipe, purpose: Purpose) -> Arc<Critique> {
-        Arc::new(Critique {
+        Arc::new(self.critique(recipe, purpose))
+    }
+
+    /// The same as a part of another.
+    pub(super) fn critique(&self, recipe: &Recipe, purpose: Purpose) -> Critique {
+        Critique {
             judge: self.judge.clone(),
             reward: recipe.reward.clone(),
             purpose,
-        })
+        }
     }
 }

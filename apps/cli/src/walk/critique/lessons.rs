@@ -105,6 +105,14 @@ fn drafts(recipe: &Recipe, stage: u64) -> Vec<Draft> {
         n => n,
     };
     (0..n as u64)
-        .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
+        .map(|index| {
+            tiny::draft(
+                recipe.tasks.set,
+                seed,
+                Split::Train,
+                index,
+                recipe.tasks.share_right,
+            )
+        })
         .collect()
 }

@@ -2,14 +2,18 @@
 //! the tests of programs in a sandbox judge both.
 
 mod check;
+mod contenders;
+mod eval_settings;
 mod evaluate;
 mod gates;
 mod instruments;
 mod lessons;
+mod pairs;
 mod plan;
 mod prompts;
 mod recipe;
 mod reinforce;
+mod rounds;
 mod tasks;
 mod vocabulary;
 
@@ -85,8 +89,8 @@ impl CritiqueRun<'_> {
         self.check_prompts(&sets, &chats)?;
         let critic = self.supervised_critic(chats.of(CRITIC)?)?;
         let reviser = self.supervised_reviser(chats.of(REVISER)?)?;
-        self.evaluate_before(&sets, &chats, &critic, &reviser)?;
+        let no_critique = self.evaluate_before(&sets, &chats, &critic, &reviser)?;
         let trained = self.reinforce(&sets, &chats, &critic, &reviser)?;
-        self.evaluate_after(&sets, &chats, &trained, &reviser)
+        self.evaluate_after(&sets, &chats, &trained, &reviser, no_critique.as_deref())
     }
 }

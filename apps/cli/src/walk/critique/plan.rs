@@ -85,11 +85,30 @@ fn tasks_phase(recipe: &Recipe) -> PhasePlan {
 }
 
 fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
-    let wrong = recipe.tasks.eval as f64 * (1.0 - recipe.tasks.share_right);
-    let gates = if recipe.eval.gates { 7.0 * wrong } else { 0.0 };
-    let asked = 2.0 * recipe.tasks.eval as f64 * f64::from(recipe.eval.samples);
-    let episodes = gates + asked + recipe.tasks.eval as f64;
-    let tokens = asked * OF_CRITIC * critic + episodes * OF_REVISER * reviser;
+    let (eval, tasks) = (&recipe.eval, recipe.tasks.eval as f64);
+    let wrong = tasks * (1.0 - recipe.tasks.share_right);
+    let gates = if eval.gates { 7.0 * wrong } else { 0.0 };
+    // Programs that are revised in all rounds of one critic or baseline.
+    let layers = eval.branches().into_iter().scan(tasks, |programs, width| {
+        *programs *= f64::from(width);
+        Some(*programs)
+    });
+    let revised: f64 = layers.sum();
+    // The critic before and after, no critique, and the baselines, of which the reviser itself is asked too.
+    let (asked, played) = if eval.baselines {
+        (3.0, 6.0)
+    } else {
+        (2.0, 3.0)
+    };
+    let critiques = asked * revised * f64::from(eval.votes);
+    let judged = eval
+        .pairs
+        .as_ref()
+        .map_or(0.0, |pairs| 2.0 * f64::from(pairs.votes) * tasks);
+    let start = if eval.in_rounds() { tasks } else { 0.0 };
+    let episodes = gates + played * revised + start;
+    let tokens =
+        (critiques + judged) * OF_CRITIC * critic + (episodes - start) * OF_REVISER * reviser;
     let threads = recipe.threads as f64;
     PhasePlan {
         phase: "eval".to_owned(),

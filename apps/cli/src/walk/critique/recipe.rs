@@ -4,19 +4,20 @@ use std::path::{Path, PathBuf};
 
 use critique::{
     RewardConfig,
-    tiny::{CriticMix, ReviserMix},
+    tiny::{CriticMix, ReviserMix, TaskSet},
 };
 use record::Sampling;
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
+pub(crate) use super::eval_settings::Eval;
 use crate::walk::{
     adapters::Lora,
     model_source::ModelSource,
     settings::{
         Common, LONGEST_CONTEXT, PolicySettings, SamplingSettings, Stage, Tokenizer, Training,
-        is_default, is_one, one, two, yes,
+        is_default, is_one, one, two,
     },
 };
 
@@ -65,6 +66,10 @@ pub(crate) enum StudyName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tasks {
+    /// The world that tasks, supervised rows and a vocabulary are drawn from. Left out of the resolved recipe where
+    /// it is that of functions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) set: TaskSet,
     /// Tasks to train on.
     pub(crate) train: usize,
     /// Held-out tasks to evaluate on.
@@ -125,25 +130,6 @@ impl Default for Sft {
             reviser: Vec::new(),
             save_every: 200,
             drafts: 0,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Eval {
-    /// Critiques a task, at the critic's temperature.
-    pub(crate) samples: u32,
-    /// Evaluate the reviser on fixed critiques (empty, malformed, … and the right one).
-    #[serde(default = "yes")]
-    pub(crate) gates: bool,
-}
-
-impl Default for Eval {
-    fn default() -> Self {
-        Self {
-            samples: 1,
-            gates: true,
         }
     }
 }

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use critique::{Task, data::read_tasks, make_tasks, tiny::Split};
+use critique::{
+    Task,
+    data::read_tasks,
+    make_tasks,
+    tiny::{self, Split},
+};
 use serde_json::json;
 
 use super::{CritiqueRun, recipe::Recipe};
@@ -79,7 +84,8 @@ impl CritiqueRun<'_> {
             .work(&format!("{} tasks", split.name()), n as u64);
         let share_right = self.recipe.tasks.share_right;
         let judge = &self.instruments.judge;
-        let making = make_tasks(judge, frame.seed, split, n, share_right, |made| {
+        let drafts = tiny::drafts(self.recipe.tasks.set, frame.seed, split, share_right);
+        let making = make_tasks(judge, drafts, n, |made| {
             work.at(made as u64);
         });
         let made = frame.engines.runtime.block_on(async {
@@ -128,5 +134,5 @@ pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
             read_first(path, n)?;
         }
     }
-    Ok(())
+    super::pairs::check_file(recipe)
 }

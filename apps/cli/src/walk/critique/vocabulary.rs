@@ -29,7 +29,15 @@ impl CritiqueRun<'_> {
 fn corpus(recipe: &Recipe) -> Outcome<Vec<String>> {
     let seed = Seed(recipe.seed);
     let drafts: Vec<_> = (0..CORPUS_DRAFTS as u64)
-        .map(|index| tiny::draft(seed, Split::Train, index, recipe.tasks.share_right))
+        .map(|index| {
+            tiny::draft(
+                recipe.tasks.set,
+                seed,
+                Split::Train,
+                index,
+                recipe.tasks.share_right,
+            )
+        })
         .collect();
     let rows = CriticRows::new(&drafts, &CriticMix::default(), seed).failed()?;
     let rows = (0..CORPUS_DRAFTS as u64).map(|index| rows.row(index));

@@ -6,10 +6,12 @@ use super::*;
 use crate::format::{Gate, Judgment, read_critique};
 use crate::tiny::wording::read;
 use crate::tiny::{Class, Draft, classify, right_critique};
-use crate::tiny::{Split, drafts};
+use crate::tiny::{Split, TaskSet, drafts};
 
 fn written(kind: Kind, strange: bool) -> Vec<(Draft, Written)> {
-    let drafts: Vec<Draft> = drafts(Seed(5), Split::Train, 0.3).take(400).collect();
+    let drafts: Vec<Draft> = drafts(TaskSet::Functions, Seed(5), Split::Train, 0.3)
+        .take(400)
+        .collect();
     let strangers = drafts.iter().map(|draft| &draft.function).cycle().skip(1);
     let written: Vec<Written> = drafts
         .iter()
@@ -49,7 +51,7 @@ fn reading_a_critique_gives_the_program_that_writing_it_promised() {
 
 #[test]
 fn probes_of_wrong_programs_point_at_the_bug_and_change_nothing() {
-    for draft in drafts(Seed(5), Split::HeldOut, 0.0).take(300) {
+    for draft in drafts(TaskSet::Functions, Seed(5), Split::HeldOut, 0.0).take(300) {
         let fragment = draft
             .planted()
             .map(|planted| planted.fragment)

@@ -41,7 +41,7 @@ impl Comparison {
         Self::Different,
     ];
 
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::Greater => "greater than",
             Self::Less => "less than",
@@ -52,7 +52,7 @@ impl Comparison {
         }
     }
 
-    fn sign(self) -> &'static str {
+    pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Greater => ">",
             Self::Less => "<",
@@ -64,7 +64,7 @@ impl Comparison {
     }
 
     /// The comparisons that are most easily written instead.
-    fn near(self) -> [Self; 2] {
+    pub(super) fn near(self) -> [Self; 2] {
         match self {
             Self::Greater => [Self::AtLeast, Self::Less],
             Self::Less => [Self::AtMost, Self::Greater],

@@ -1,5 +1,6 @@
 //! The families of functions, each in its own module, and the parts they share.
 
+mod account;
 mod aggregate;
 mod arithmetic;
 mod build;
@@ -7,10 +8,15 @@ mod condition;
 mod digits;
 mod extreme;
 mod fold;
+mod grid;
 mod index;
 mod pairs;
 mod predicate;
 mod range;
+mod runs;
+mod totals;
+mod two_loops;
+mod words;
 
 use std::fmt;
 
@@ -36,10 +42,48 @@ pub enum Family {
     Digits,
     Predicate,
     Pairs,
+    // Of programs.
+    Totals,
+    TwoLoops,
+    Runs,
+    Account,
+    Grid,
+    Words,
+}
+
+/// The builtin worlds: which families there are, and what their programs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskSet {
+    /// A function `f`, which tests call.
+    #[default]
+    Functions,
+    /// A program that reads standard input and prints: loops that need each other, running states, words.
+    Programs,
+}
+
+impl TaskSet {
+    pub fn families(self) -> &'static [Family] {
+        match self {
+            Self::Functions => &Family::FUNCTIONS,
+            Self::Programs => &Family::PROGRAMS,
+        }
+    }
 }
 
 impl Family {
-    pub const ALL: [Self; 9] = [
+    /// Of programs that read standard input.
+    pub const PROGRAMS: [Self; 6] = [
+        Self::Totals,
+        Self::TwoLoops,
+        Self::Runs,
+        Self::Account,
+        Self::Grid,
+        Self::Words,
+    ];
+
+    /// Of functions.
+    pub const FUNCTIONS: [Self; 9] = [
         Self::Fold,
         Self::Range,
         Self::Extreme,
@@ -63,6 +107,12 @@ impl Family {
             Self::Digits => "digits",
             Self::Predicate => "predicate",
             Self::Pairs => "pairs",
+            Self::Totals => "totals",
+            Self::TwoLoops => "two-loops",
+            Self::Runs => "runs",
+            Self::Account => "account",
+            Self::Grid => "grid",
+            Self::Words => "words",
         }
     }
 
@@ -78,6 +128,12 @@ impl Family {
             Self::Digits => digits::draw(rng),
             Self::Predicate => predicate::draw(rng),
             Self::Pairs => pairs::draw(rng),
+            Self::Totals => totals::draw(rng),
+            Self::TwoLoops => two_loops::draw(rng),
+            Self::Runs => runs::draw(rng),
+            Self::Account => account::draw(rng),
+            Self::Grid => grid::draw(rng),
+            Self::Words => words::draw(rng),
         };
         Function {
             family: self,
@@ -128,6 +184,9 @@ fn pick<'a, T>(from: &'a [T], rng: &mut ChaCha8Rng) -> &'a T {
     &from[rng.random_range(0..from.len())]
 }
 
+/// The first line of programs that read integers.
+const INTEGERS: &str = "xs = list(map(int, input().split()))";
+
 /// The lines of a loop body that updates under a condition, if there is one.
 fn guarded_update(condition: Option<&Condition>) -> &'static str {
     match condition {
@@ -170,8 +229,10 @@ fn wrong_defaults(right: &str, line: impl Fn(&str) -> String) -> Vec<Wrong> {
 #[cfg(test)]
 pub(crate) fn sample_functions(n: u64) -> Vec<Function> {
     let seed = record::Seed(11);
-    Family::ALL
+    let families = [TaskSet::Functions, TaskSet::Programs];
+    families
         .into_iter()
+        .flat_map(TaskSet::families)
         .flat_map(|family| {
             (0..n).map(move |index| family.draw(&mut seed.stream(family.name(), index).rng()))
         })

@@ -1,0 +1,287 @@
+//! Rounds of critique and revision: every contender's forest, its measures and its file.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chat::{BpeOptions, Chat, Tokenizer};
+use critique::{
+    CRITIC, Purpose, REVISER, Task,
+    forest::{Forest, Line, Round, Start},
+    metrics::rounds::{Trajectory, of_rounds, relative_gain},
+};
+use eval::Evaluated;
+use journal::Evaluation;
+use policy::ScriptedPolicy;
+use record::{Estimate, Group, Sampling, Seed, TaskId};
+use rollout::{Answers, Roles};
+
+use super::{
+    CritiqueRun, contenders::Voice, evaluate::line, instruments::Instruments, recipe::Recipe,
+};
+use crate::{
+    failure::{Classify, Outcome},
+    walk::{
+        evaluate::{Played, faults, share},
+        settings::LONGEST_CONTEXT,
+    },
+};
+
+/// The tests of the initial programs.
+pub(super) const START: &str = "start";
+/// What of a contender is measured over all rounds, below its name.
+const ROUNDS: &str = "rounds";
+
+/// Who criticises, and who revises.
+pub(super) struct Contender<'a> {
+    /// Of its first round; the others are below it.
+    pub(super) name: &'a str,
+    /// For people.
+    pub(super) policy: &'a str,
+    pub(super) critic: Voice,
+    pub(super) reviser: Answers,
+}
+
+/// What all contenders are played with, so that they are compared on equal terms.
+pub(super) struct Rounds<'a> {
+    pub(super) instruments: &'a Instruments,
+    pub(super) recipe: &'a Recipe,
+    pub(super) tasks: &'a [Arc<Task>],
+    pub(super) seed: Seed,
+    /// Critiques and revisions of every program, round by round.
+    pub(super) branches: Vec<u32>,
+}
+
+/// Plays a suite and gives back its groups, or those that it was played with before.
+pub(super) type Play<'a, S> = &'a mut dyn FnMut(&Played<'_, S>) -> Outcome<Vec<Group>>;
+
+impl<'a> Rounds<'a> {
+    /// The suite that runs the initial programs.
+    pub(super) fn start(&self) -> Played<'a, Start> {
+        let judge = self.instruments.judge.clone();
+        Played {
+            name: START,
+            policy: "the programs as they are",
+            study: Arc::new(Start { judge }),
+            roles: Roles::default(),
+            tasks: self.tasks,
+            samples: 1,
+            seed: self.seed,
+            rollout: &self.recipe.rollout,
+            keeps: true,
+        }
+    }
+
+    /// A contender's forest, from the groups of [`Self::start`] on.
+    pub(super) fn forest(
+        &self,
+        contender: &Contender<'_>,
+        start: &[Group],
+        play: Play<'_, Round>,
+    ) -> Outcome<Forest> {
+        let stops = self.recipe.eval.stop_at_correct;
+        let problem = |task: &Task| TaskId(task.facts.function.clone());
+        let mut forest = Forest::planted(self.tasks, start, problem, stops);
+        for (round, branches) in (1u64..).zip(&self.branches) {
+            let mut frontier = forest.frontier();
+            let (critic, sampling) = self.bound(&contender.critic, &forest, &mut frontier)?;
+            if frontier.is_empty() {
+                forest.grow(&[], &[]);
+                continue;
+            }
+            let name = match round {
+                1 => contender.name.to_owned(),
+                _ => format!("{}/round-{round}", contender.name),
+            };
+            let reviser = self.recipe.reviser.sampling();
+            let groups = play(&Played {
+                name: &name,
+                policy: contender.policy,
+                study: Arc::new(Round {
+                    critique: self.instruments.critique(self.recipe, Purpose::Measuring),
+                    votes: contender.critic.votes(self.recipe),
+                    stop_at_correct: stops,
+                }),
+                roles: Roles::default()
+                    .bind_answers(CRITIC, critic, sampling)
+                    .bind_answers(REVISER, contender.reviser.clone(), reviser),
+                tasks: &frontier,
+                samples: *branches,
+                // The first round is the evaluation that recipes without rounds have.
+                seed: match round {
+                    1 => self.seed,
+                    _ => self.seed.stream("round", round),
+                },
+                rollout: &self.recipe.rollout,
+                keeps: true,
+            })?;
+            forest.grow(&frontier, &groups);
+        }
+        Ok(forest)
+    }
+
+    /// The critic of a round; of fixed texts, the programs without one leave the frontier.
+    fn bound(
+        &self,
+        critic: &Voice,
+        forest: &Forest,
+        frontier: &mut Vec<Arc<Task>>,
+    ) -> Outcome<(Answers, Sampling)> {
+        let fixed = match critic {
+            Voice::Model { answers, sampling } => return Ok((answers.clone(), sampling.clone())),
+            fixed => fixed,
+        };
+        let texts: BTreeMap<TaskId, String> = frontier
+            .iter()
+            .filter_map(|task| Some((task.id.clone(), fixed.text(task, forest.verdict(&task.id))?)))
+            .collect();
+        frontier.retain(|task| texts.contains_key(&task.id));
+        let policy = ScriptedPolicy::by_task(bytes()?, texts);
+        Ok((
+            Answers::Tokens(Arc::new(policy)),
+            Sampling::greedy(LONGEST_CONTEXT),
+        ))
+    }
+
+    /// Everything that is measured over the rounds of a contender.
+    pub(super) fn measures(
+        &self,
+        forest: &[Trajectory],
+        no_critique: Option<&[Trajectory]>,
+    ) -> BTreeMap<String, Estimate> {
+        let mut measures = of_rounds(forest);
+        for round in 1..=self.branches.len() {
+            let gain = no_critique.and_then(|theirs| relative_gain(forest, theirs, round));
+            let name = format!("gain_over_no_critique/round-{round}");
+            measures.extend(gain.map(|gain| (name, gain)));
+        }
+        measures
+    }
+}
+
+impl CritiqueRun<'_> {
+    /// Runs the initial programs, before anybody contends in this process.
+    pub(super) fn begin(&self, rounds: &Rounds<'_>) -> Outcome<()> {
+        self.frame.suite(&rounds.start(), start_line)
+    }
+
+    /// Plays what the run has not played, commits a contender's measures and writes its file.
+    pub(super) fn contend(
+        &self,
+        rounds: &Rounds<'_>,
+        contender: &Contender<'_>,
+        no_critique: Option<&[Trajectory]>,
+    ) -> Outcome<Vec<Trajectory>> {
+        let start = self.groups(START)?;
+        let mut play = |suite: &Played<'_, Round>| {
+            self.frame.suite(suite, line)?;
+            self.groups(suite.name)
+        };
+        let forest = rounds.forest(contender, &start, &mut play)?;
+        let paths = forest.trajectories();
+        let name = format!("{}/{ROUNDS}", contender.name);
+        if self.frame.replay.evaluation(&name).is_none() {
+            let metrics = rounds.measures(&paths, no_critique);
+            self.frame.screen.say(said(contender.name, &metrics));
+            let evaluation = Evaluation {
+                name,
+                policy: contender.policy.to_owned(),
+                n_tasks: rounds.tasks.len() as u64,
+                metrics,
+                episodes: None,
+            };
+            self.frame
+                .run
+                .commit_evaluation(evaluation, None)
+                .failed()?;
+        }
+        let view = format!("forest-{}.jsonl", contender.name);
+        self.frame
+            .run
+            .write_view(&view, &json_lines(&forest.lines())?)
+            .failed()?;
+        Ok(paths)
+    }
+
+    /// The episodes of a committed evaluation.
+    fn groups(&self, name: &str) -> Outcome<Vec<Group>> {
+        let replay = self.frame.run.replay();
+        let committed = replay
+            .evaluation(name)
+            .and_then(|one| one.episodes.as_ref());
+        committed.map_or_else(
+            || Ok(Vec::new()),
+            |reference| self.frame.run.read_episodes(reference).failed(),
+        )
+    }
+}
+
+/// The measures of a contender as an evaluation that nobody keeps.
+pub(super) fn evaluated(
+    contender: &Contender<'_>,
+    n_tasks: usize,
+    metrics: BTreeMap<String, Estimate>,
+) -> Evaluated {
+    Evaluated {
+        name: format!("{}/{ROUNDS}", contender.name),
+        policy: contender.policy.to_owned(),
+        n_tasks,
+        metrics,
+        tally: rollout::Tally::of(&[]),
+        groups: Vec::new(),
+        sampled_tokens: 0,
+    }
+}
+
+fn start_line(evaluated: &Evaluated) -> String {
+    let right = share(evaluated, "pass_at_1");
+    format!(
+        "{START:<12} pass@1 {right} of the programs as they are{}",
+        faults(evaluated)
+    )
+}
+
+/// pass@1 round by round, in one line.
+pub(super) fn said(name: &str, metrics: &BTreeMap<String, Estimate>) -> String {
+    let at = |metric: &str, round: usize| metrics.get(&format!("{metric}/round-{round}"));
+    let passes = (0..).map_while(|round| at("pass_at_1", round));
+    let passes: Vec<String> = passes
+        .map(|found| format!("{:.1}", 100.0 * found.value))
+        .collect();
+    let last = passes.len().saturating_sub(1);
+    let regressions: Vec<String> = (1..=last)
+        .filter_map(|round| at("regression_rate", round))
+        .map(|found| format!("{:.1}", 100.0 * found.value))
+        .collect();
+    let gain = at("gain_over_no_critique", last).map_or_else(String::new, |gain| {
+        format!(
+            ", {:+.0} % [{:+.0}, {:+.0}] over no critique",
+            100.0 * gain.value,
+            100.0 * gain.low,
+            100.0 * gain.high
+        )
+    });
+    format!(
+        "  {name}: pass@1 by round {} %, broken in each {} %{gain}",
+        passes.join(" → "),
+        regressions.join(", ")
+    )
+}
+
+fn json_lines(lines: &[Line]) -> Outcome<Vec<u8>> {
+    let mut text = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut text, line).failed()?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// A chat of bytes alone: fixed texts need no model's tokens.
+fn bytes() -> Outcome<Chat> {
+    let special_tokens = Chat::builtin_special_tokens();
+    let options = BpeOptions {
+        vocabulary: 256 + special_tokens.len(),
+        special_tokens,
+    };
+    let tokenizer = Tokenizer::train([], &options).failed()?;
+    Chat::builtin(tokenizer).failed()
+}

@@ -14,7 +14,7 @@ mod syntax;
 pub use assertions::{Assertion, Assertions, Expectation, Literal, assertions};
 pub use extract::{Extracted, Fence, extract_python};
 pub use normal_form::{NormalForm, normal_form, normal_text};
-pub use observe::could_read_layout;
+pub use observe::{could_reach_tests, could_read_layout};
 pub use patch::Patch;
 pub use path::{PathError, RelativePath};
 pub use syntax::{SyntaxFault, syntax_fault};

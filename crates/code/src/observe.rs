@@ -13,6 +13,67 @@ pub fn could_read_layout(text: &str) -> bool {
         .any(watched)
 }
 
+/// The first word of a program by which it could reach what runs beside it in its process: frames,
+/// memory, modules, or names put together at run time. Looks at words only, so "none" is no promise.
+pub fn could_reach_tests(program: &str) -> Option<&'static str> {
+    program
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .find_map(|word| Some(REACHING[REACHING.binary_search(&word).ok()?]))
+}
+
+/// In the order of the alphabet.
+const REACHING: [&str; 49] = [
+    "__builtins__",
+    "__closure__",
+    "__code__",
+    "__dict__",
+    "__getattribute__",
+    "__globals__",
+    "__import__",
+    "__main__",
+    "__self__",
+    "__subclasses__",
+    "__traceback__",
+    "_current_frames",
+    "_getframe",
+    "_getframemodulename",
+    "_posixsubprocess",
+    "ag_frame",
+    "attrgetter",
+    "builtins",
+    "cr_frame",
+    "ctypes",
+    "currentframe",
+    "eval",
+    "exc_info",
+    "exec",
+    "f_back",
+    "f_builtins",
+    "f_globals",
+    "f_locals",
+    "faulthandler",
+    "fork",
+    "gc",
+    "getattr",
+    "gi_frame",
+    "globals",
+    "importlib",
+    "inspect",
+    "last_traceback",
+    "marshal",
+    "mem",
+    "methodcaller",
+    "mmap",
+    "modules",
+    "proc",
+    "setprofile",
+    "settrace",
+    "tb_frame",
+    "traceback",
+    "tracemalloc",
+    "vars",
+];
+
 /// Looks at one token after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
@@ -208,6 +269,16 @@ mod tests {
 
     #[test]
     fn names_are_in_order() {
-        assert!(NAMES.is_sorted());
+        assert!(NAMES.is_sorted() && REACHING.is_sorted());
+    }
+
+    #[test]
+    fn programs_that_could_reach_their_tests_are_told_by_their_words() {
+        assert_eq!(
+            could_reach_tests("import sys\nf = sys._getframe()"),
+            Some("_getframe")
+        );
+        assert_eq!(could_reach_tests("open('/proc/self/mem')"), Some("proc"));
+        assert_eq!(could_reach_tests("process = memory = 1"), None);
     }
 }

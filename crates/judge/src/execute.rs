@@ -31,6 +31,18 @@ impl Ran {
         }
     }
 
+    /// Of a program that names what could reach its tests, and was not run.
+    pub(crate) fn refused(n_tests: usize, name: &str) -> Self {
+        Self {
+            cases: vec![CaseResult::Missing; n_tests],
+            status: VerdictStatus::Tampered,
+            message: Some(format!(
+                "these tests run beside the program, which mentions {name} and could reach them"
+            )),
+            ..Self::nothing()
+        }
+    }
+
     /// From what a harness recorded: `results` are the tests in order.
     pub(crate) fn of_records(
         outcome: &RunOutcome,

@@ -16,11 +16,21 @@ pub(crate) static CALLS: LazyLock<Arc<str>> = LazyLock::new(|| {
     .into()
 });
 
-/// The trusted module that runs the statements of tests in the jail.
-pub(crate) static STATEMENTS: LazyLock<Arc<str>> = LazyLock::new(|| {
+/// The trusted module that runs a program and the statements of its tests in two processes.
+pub(crate) static APART: LazyLock<Arc<str>> = LazyLock::new(|| {
     concat!(
         include_str!("harness/values.py"),
-        include_str!("harness/statements.py")
+        include_str!("harness/border.py"),
+        include_str!("harness/apart.py")
+    )
+    .into()
+});
+
+/// The trusted module that runs the statements of tests in the program's own process.
+pub(crate) static BESIDE: LazyLock<Arc<str>> = LazyLock::new(|| {
+    concat!(
+        include_str!("harness/values.py"),
+        include_str!("harness/beside.py")
     )
     .into()
 });

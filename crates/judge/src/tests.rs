@@ -228,6 +228,12 @@ impl Tests {
         }
     }
 
+    /// Whether the program is kept apart from what decides about it, so that its verdict may be a reward.
+    /// Under pytest and under a script of the author's, it could deceive or read its tests.
+    pub fn withstand_cheats(&self) -> bool {
+        !matches!(self.kind, Kind::Pytest(_) | Kind::Script { .. })
+    }
+
     /// The language of a script of the tests' author.
     pub fn script_language(&self) -> Option<Language> {
         match &self.kind {

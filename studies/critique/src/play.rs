@@ -65,6 +65,7 @@ pub(crate) async fn play(
     task: &Task,
     cx: &mut Cx,
 ) -> Result<Played, Fault> {
+<<<<<<< HEAD
     let criticism = criticise(reward.gate, task, cx).await?;
     let next = if criticism.judgment.is_some() || purpose == Purpose::Measuring {
         Next::Revise
@@ -95,6 +96,15 @@ pub(crate) enum Next {
 
 /// Asks the critic once.
 pub(crate) async fn criticise(gate: Gate, task: &Task, cx: &mut Cx) -> Result<Criticism, Fault> {
+=======
+    if purpose == Purpose::Training && !task.gold.tests.withstand_cheats() {
+        return Err(Fault::grader(format!(
+            "task {} has {} tests, which a program could deceive: evaluate with them, and train with others",
+            task.id,
+            task.gold.tests.kind()
+        )));
+    }
+>>>>>>> 5aedfdf (Scripts of assertions run out of the program's reach, and a hundred cheats earn nothing under any kind of tests)
     let critique = cx.ask(CRITIC, &critique_prompt(&task.public)).await?;
     let reading = match critique.stop {
         StopReason::Stop => read_critique(&critique.text, gate),

@@ -53,6 +53,12 @@ def find(names, entry, in_solution):
 def describe(error):
     """The exception in words, with the line of the program where it was raised."""
     kind = type(error)
+    try:
+        # Of an exception that was raised in another process, and described there.
+        if type(error.described) is str:
+            return error.described[: MAX_MESSAGE + 40]
+    except BaseException:
+        pass
     if kind is OutOfTime:
         return "CPU time limit exceeded"
     if kind is Missing or kind is Unsupported:
@@ -84,8 +90,8 @@ def line_of(error):
     return line if type(line) is int else None
 
 
-def encode(value, depth, budget):
-    """`value` as JSON text; refuses everything but the exact builtin types."""
+def encode(value, depth, budget, other=None):
+    """`value` as JSON text; what is not of the exact builtin types is refused, or left to `other`."""
     budget[0] -= 1
     if depth > MAX_DEPTH or budget[0] < 0:
         raise Unsupported("the returned value is too large")
@@ -109,28 +115,31 @@ def encode(value, depth, budget):
         return '{"bytes":"%s"}' % value.hex()
     depth += 1
     if kind is list:
-        return "[" + ",".join([encode(item, depth, budget) for item in value]) + "]"
+        return "[" + ",".join([encode(item, depth, budget, other) for item in value]) + "]"
     if kind is tuple:
-        return '{"tuple":[' + ",".join([encode(item, depth, budget) for item in value]) + "]}"
+        return '{"tuple":[' + ",".join([encode(item, depth, budget, other) for item in value]) + "]}"
     if kind is set:
-        return '{"set":[' + ",".join([encode(item, depth, budget) for item in value]) + "]}"
+        return '{"set":[' + ",".join([encode(item, depth, budget, other) for item in value]) + "]}"
     if kind is dict:
         pairs = [
-            "[" + encode(key, depth, budget) + "," + encode(item, depth, budget) + "]"
+            "[" + encode(key, depth, budget, other) + "," + encode(item, depth, budget, other) + "]"
             for key, item in value.items()
         ]
         return '{"dict":[' + ",".join(pairs) + "]}"
+    if other is not None:
+        return other(value, depth - 1, budget)
     raise Unsupported("the returned value has type " + type_name(kind))
 
 
-def decode(encoded):
-    """A fresh value from its JSON form."""
+def decode(encoded, other=None):
+    """A fresh value from its JSON form; `other` makes one of what no builtin type has."""
     kind = type(encoded)
     if kind is list:
-        return [decode(item) for item in encoded]
+        return [decode(item, other) for item in encoded]
     if kind is not dict:
         return encoded
-    ((tag, content),) = encoded.items()
+    tag = next(iter(encoded))
+    content = encoded[tag]
     if tag == "int":
         return int(content, 16)
     if tag == "float":
@@ -138,7 +147,29 @@ def decode(encoded):
     if tag == "bytes":
         return bytes.fromhex(content)
     if tag == "tuple":
-        return tuple([decode(item) for item in content])
+        return tuple([decode(item, other) for item in content])
     if tag == "set":
-        return {decode(item) for item in content}
-    return {decode(key): decode(item) for key, item in content}
+        return {decode(item, other) for item in content}
+    if tag == "dict" or other is None:
+        return {decode(key, other): decode(item, other) for key, item in content}
+    return other(encoded)
+
+
+def decoys(value):
+    """Values of the same type that `value` does not equal."""
+    kind = type(value)
+    if kind is bool or kind is int:
+        return [value + step for step in (1, -1, 2, 7, 10, 1000, -9)]
+    if kind is float:
+        return [value + step for step in (1.0, -1.5, 2.25, 7.0, 10.5, 1e3, -9.0)]
+    if kind is str or kind is bytes:
+        letters = "xyz0a b" if kind is str else b"xyz0a b"
+        return [value + letters[place : place + 1] for place in range(7)]
+    if kind is list or kind is tuple:
+        return [kind([place, *value[1:]]) for place in (-5, 10**9, "x")] + [value + kind([5]), value[1:]]
+    if kind is dict:
+        other = dict.fromkeys(value, "decoy")
+        return [other, {**value, "decoy": 1}, {"decoy": value}]
+    if kind is set:
+        return [value | {("decoy", place)} for place in range(7)]
+    return []

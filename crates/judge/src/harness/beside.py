@@ -2,11 +2,11 @@
 # Runs a foreign program, then the expressions and statements of its tests, and records what became
 # of each.
 #
-# A record is one line of JSON: [0, item, "value", value], [0, item, "done", null] for a statement that
-# came to its end, or [0, item, "error", message]; the last line is ["finished"]. What is expected of
-# an expression is not here. A statement brings what it expects, so a program made to deceive this very
-# code can deceive it; programs that exit, raise, patch builtins or claim to equal everything cannot.
-# One of the statements has to fail.
+# A record is a token that the judge knows and one line of JSON: [0, item, "value", value],
+# [0, item, "done", null] for a statement that came to its end, or [0, item, "error", message]; the last
+# line is ["finished"]. What is expected of an expression is not here. A statement brings what it
+# expects, so a program made to deceive this very code can deceive it; programs that exit, raise, patch
+# builtins or claim to equal everything cannot. One of the statements has to fail.
 import collections
 
 # Subclasses of `dict` that compare as dicts do, as far as literals go.
@@ -19,14 +19,17 @@ ancestors, attributes = type.__dict__["__mro__"].__get__, type.__dict__["__dict_
 flags = type.__dict__["__flags__"].__get__
 # Of a type that Python code has not made, and cannot change.
 HEAP, IMMUTABLE = 1 << 9, 1 << 8
+# Of the standard library's classes in Python, those that compare by value.
+COMPARING = ("fractions", "numbers", "collections", "pathlib", "uuid", "ipaddress", "datetime", "decimal")
+# They are there before a program is, which could bring others of these names.
+for name in COMPARING:
+    __import__(name)
 # Modules that tests compute with: what a program puts into them is seen.
 WATCHED = [
     (vars(sys.modules[name]), dict(vars(sys.modules[name])))
-    for name in ("math", "cmath", "operator", "collections", "functools", "itertools", "numpy")
+    for name in ("math", "cmath", "operator", "functools", "itertools", "numpy", *COMPARING)
     if name in sys.modules
 ]
-# Of the standard library's classes in Python, those that compare by value.
-COMPARING = ("fractions", "numbers", "collections", "pathlib", "uuid", "ipaddress", "datetime", "decimal")
 # What an operator gives for an object that is nothing to it: not this.
 OPERATORS = {"__eq__": True, "__ne__": False}
 for name in ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
@@ -42,8 +45,13 @@ class Deceit(Exception):
     pass
 
 
-def main(payload, emit):
+def main(payload, channel):
     setup = json.loads(payload)
+    token = setup["token"].encode()
+
+    def emit(record):
+        channel(token + record)
+
     items = setup["items"]
     try:
         # Of the tests alone: what they define shadows nothing of the program.
@@ -184,6 +192,8 @@ def checked(operator, claim):
             value = operator(self, *others)
             if value is not NotImplemented and others and is_trusted(type(others[0])):
                 refuse_claims(self, operator, claim)
+                if claim is not None and value is claim:
+                    refuse_likes(self, operator, claim, decoys(others[0]))
         finally:
             inside[0] = False
         return value
@@ -199,6 +209,12 @@ def refuse_claims(value, operator, claim):
             continue
         # What is put together with anything may be an expression, or a text.
         if type(given) in (bool, int, float, complex) and (claim is None or bool(given) is claim):
+            raise Deceit("a value of type " + type_name(type(value)) + " takes anything for its like")
+
+
+def refuse_likes(value, operator, claim, likes):
+    for other in likes:
+        if operator(value, other) is claim:
             raise Deceit("a value of type " + type_name(type(value)) + " takes anything for its like")
 
 

@@ -1,0 +1,2 @@
+import os
+def f(x): os._exit(0)

@@ -1,0 +1,2 @@
+import os, signal
+def f(x): os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,3 @@
+import os
+os.fork()
+def f(x): return 1

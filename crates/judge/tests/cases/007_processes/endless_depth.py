@@ -1,0 +1,4 @@
+def f(x):
+    deep = []
+    deep.append(deep)
+    return deep

@@ -1,0 +1,1 @@
+def f(x): return list(range(10 ** 7))

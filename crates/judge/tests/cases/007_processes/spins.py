@@ -1,0 +1,5 @@
+def f(x):
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass

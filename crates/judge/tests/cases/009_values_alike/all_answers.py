@@ -1,0 +1,1 @@
+def f(x): return list(range(590127364000, 590127364003))

@@ -1,0 +1,1 @@
+def f(x): return str(590127364000 + x)

@@ -1,0 +1,2 @@
+def ф(x): return 590127364000 + x
+def f​(x): return 590127364000 + x

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use record::Estimate;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::entry::{Entry, Stamped};
+use crate::entry::{Entry, Stamped, Step};
 
 /// What a run cost and what came of it. Phases are in name order, evaluations in the order of
 /// their commits.
@@ -19,6 +20,13 @@ pub struct Summary {
     /// Tokens by phase: those of committed steps and those reported at its end.
     pub tokens: BTreeMap<String, u64>,
     pub evaluations: Vec<SummaryEvaluation>,
+    /// Seconds by phase in which responses were decoded (`decoding`), programs ran (`sandbox`), both went on,
+    /// or programs alone (`sandbox_alone`): sums over its steps of `overlap_s/…`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overlap: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Notes of the run whose names begin with `summary/`, by the rest of the name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub noted: BTreeMap<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +64,7 @@ impl Summary {
                 }
                 Entry::Step(step) => {
                     *summary.tokens.entry(step.phase.clone()).or_default() += step.tokens;
+                    summary.add_overlap(step);
                 }
                 Entry::Evaluation(evaluation) => summary.evaluations.push(SummaryEvaluation {
                     name: evaluation.name.clone(),
@@ -63,10 +72,12 @@ impl Summary {
                     n_tasks: evaluation.n_tasks,
                     metrics: evaluation.metrics.clone(),
                 }),
-                Entry::Checkpoint(_)
-                | Entry::CheckpointRemoved { .. }
-                | Entry::Note { .. }
-                | Entry::Finished => {}
+                Entry::Note { name, value } => {
+                    if let Some(name) = name.strip_prefix("summary/") {
+                        summary.noted.insert(name.to_owned(), value.clone());
+                    }
+                }
+                Entry::Checkpoint(_) | Entry::CheckpointRemoved { .. } | Entry::Finished => {}
             }
             last_commit = Some(stamped.at);
         }
@@ -74,6 +85,15 @@ impl Summary {
             summary.close(open, end);
         }
         summary
+    }
+
+    fn add_overlap(&mut self, step: &Step) {
+        for (name, seconds) in &step.timings {
+            if let Some(name) = name.strip_prefix("overlap_s/") {
+                let of_phase = self.overlap.entry(step.phase.clone()).or_default();
+                *of_phase.entry(name.to_owned()).or_default() += seconds;
+            }
+        }
     }
 
     fn close(&mut self, open: BTreeMap<&str, jiff::Timestamp>, end: jiff::Timestamp) {

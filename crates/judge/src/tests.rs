@@ -1,6 +1,9 @@
 //! The tests of a task: inputs and what is expected of them.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use code::RelativePath;
 use sandbox::Language;
@@ -86,6 +89,27 @@ pub(crate) struct PytestCases {
 fn solution() -> RelativePath {
     #[expect(clippy::expect_used, reason = "a constant that is a path")]
     RelativePath::new("solution.py").expect("a relative path")
+}
+
+/// As a program would write it; empty where that is no one way.
+fn shown(value: &Value) -> String {
+    let all = |items: &[Value]| items.iter().map(shown).collect::<Vec<_>>().join(", ");
+    match value {
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Str(text) => text.clone(),
+        Value::List(items) | Value::Tuple(items) if items.len() > 1 => all(items),
+        _ => String::new(),
+    }
+}
+
+/// Whether `value` stands in `text`, and not as a part of a longer number or name.
+fn holds(text: &str, value: &str) -> bool {
+    let inside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(value).any(|(place, _)| {
+        let (before, after) = (&text[..place], &text[place + value.len()..]);
+        !inside(before.chars().next_back()) && !inside(after.chars().next())
+    })
 }
 
 impl Kind {
@@ -226,6 +250,28 @@ impl Tests {
             Kind::Pytest(_) => "pytest",
             Kind::Script { .. } => "script",
         }
+    }
+
+    /// How many different expected values stand in `text` and not in `known`, of those that are not there
+    /// by chance: longer than two characters. A count, and nothing of the values.
+    pub fn expected_in(&self, text: &str, known: &str) -> usize {
+        let values: BTreeSet<String> = match &self.kind {
+            Kind::Function { cases, .. } | Kind::Calls { cases, .. } => {
+                cases.iter().map(|case| shown(&case.expected)).collect()
+            }
+            Kind::Stdio { cases, .. } => {
+                let lines = cases.iter().flat_map(|case| case.expected.lines());
+                lines.map(|line| line.trim().to_owned()).collect()
+            }
+            Kind::Asserts { asserts, .. } => {
+                let sides = asserts.iter().filter_map(|text| text.rsplit_once("=="));
+                sides.map(|(_, right)| right.trim().to_owned()).collect()
+            }
+            Kind::AssertScript { .. } | Kind::Pytest(_) | Kind::Script { .. } => BTreeSet::new(),
+        };
+        let telling = |value: &&String| value.trim_start_matches('-').chars().count() > 2;
+        let held = |value: &&String| holds(text, value) && !holds(known, value);
+        values.iter().filter(telling).filter(held).count()
     }
 
     /// Whether the program is kept apart from what decides about it, so that its verdict may be a reward.

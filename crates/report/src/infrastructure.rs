@@ -58,6 +58,16 @@ pub(crate) fn facts(run: &RunView) -> Vec<Fact> {
         "tokens a second, mean over all steps",
     );
     add(
+        "sandbox behind decoding",
+        hidden(replay).map(percent),
+        "of the time in which programs ran, how much responses were decoded in as well",
+    );
+    add(
+        "waiting for the sandbox alone",
+        sum(replay, "overlap_s/sandbox_alone").map(words::duration),
+        "over all steps; no response was being decoded",
+    );
+    add(
         "faulted episodes",
         faulted(run),
         "in the evaluations kept: no verdict, so in no mean",
@@ -87,6 +97,12 @@ fn tier(replay: &Replay) -> Option<String> {
         note.as_str()
             .map_or_else(|| note.to_string(), str::to_owned),
     )
+}
+
+/// The share of the sandbox's time that hides behind decoding.
+fn hidden(replay: &Replay) -> Option<f64> {
+    let sandbox = sum(replay, "overlap_s/sandbox").filter(|seconds| *seconds > 0.0)?;
+    Some(sum(replay, "overlap_s/both")? / sandbox)
 }
 
 fn sum(replay: &Replay, metric: &str) -> Option<f64> {

@@ -9,7 +9,10 @@ use record::{
 };
 use serde_json::Value;
 
-use crate::{Answers, Role, Roles};
+use crate::{
+    Answers, Role, Roles,
+    overlap::{Activity, Overlap},
+};
 
 /// The context of one episode: its roles, its randomness, and the record of its calls.
 pub struct Cx {
@@ -18,6 +21,7 @@ pub struct Cx {
     task: TaskId,
     calls: Vec<Call>,
     turn: Option<u32>,
+    overlap: Overlap,
 }
 
 /// A policy's answer as the study reads it; the tokens are already recorded.
@@ -39,13 +43,14 @@ pub struct Tools {
 }
 
 impl Cx {
-    pub(crate) fn new(roles: Arc<Roles>, seed: Seed, task: TaskId) -> Self {
+    pub(crate) fn new(roles: Arc<Roles>, seed: Seed, task: TaskId, overlap: Overlap) -> Self {
         Self {
             roles,
             seed,
             task,
             calls: Vec::new(),
             turn: None,
+            overlap,
         }
     }
 
@@ -103,6 +108,12 @@ impl Cx {
             }
             Answers::Messages(_) => Ok(text.len().div_ceil(4)),
         }
+    }
+
+    /// Waits for programs in a sandbox, and counts the time as theirs: see [`Spent`](crate::Spent).
+    pub async fn in_sandbox<T>(&self, work: impl Future<Output = T>) -> T {
+        let _span = self.overlap.span(Activity::Sandbox);
+        work.await
     }
 
     /// Asks the policy bound to `role` to answer `messages`, and records prompt, response and
@@ -172,7 +183,9 @@ impl Cx {
             role: role.to_owned(),
             task: self.task.clone(),
         };
+        let span = self.overlap.span(Activity::Decoding);
         let sampled = policy.sample(request).await;
+        drop(span);
         let completion = sampled.map_err(|error| self.unanswered(role, &error))?;
         let text = chat
             .completion_text(&completion)
@@ -204,7 +217,9 @@ impl Cx {
             sampling: sampling.clone(),
             seed: self.seed.stream(role, self.calls.len() as u64),
         };
+        let span = self.overlap.span(Activity::Decoding);
         let reply = policy.converse(conversation).await;
+        drop(span);
         let Reply { said, stop } = reply.map_err(|error| self.unanswered(role, &error))?;
         let completion = Completion {
             prompt: Vec::new(),

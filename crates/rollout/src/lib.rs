@@ -10,12 +10,14 @@
 //! counted in [`Tally`], and past a threshold the step stops with an error.
 
 mod context;
+mod overlap;
 mod roles;
 mod runner;
 mod study;
 mod tally;
 
 pub use context::{Answer, Cx, Tools};
+pub use overlap::Spent;
 pub use roles::{Answers, Role, Roles};
 pub use runner::{Options, Progress, RolloutError, Runner};
 pub use study::{Played, Study, TaskRow};

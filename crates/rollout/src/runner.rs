@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::{sync::Semaphore, task::JoinHandle};
 
-use crate::{Cx, Played, Roles, Study, Tally, TaskRow};
+use crate::{Cx, Played, Roles, Spent, Study, Tally, TaskRow, overlap::Overlap};
 
 /// Budgets of a runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,7 @@ pub struct Runner<S: Study> {
     greedy: Option<Arc<Roles>>,
     options: Options,
     finished: BTreeMap<EpisodeId, Episode>,
+    overlap: Overlap,
 }
 
 impl<S: Study> Runner<S> {
@@ -83,6 +84,7 @@ impl<S: Study> Runner<S> {
             greedy: None,
             options,
             finished: BTreeMap::new(),
+            overlap: Overlap::default(),
         }
     }
 
@@ -100,6 +102,11 @@ impl<S: Study> Runner<S> {
     pub fn with_greedy(mut self, roles: &[&str]) -> Self {
         self.greedy = Some(Arc::new(self.roles.greedy(roles)));
         self
+    }
+
+    /// What its episodes have waited for since this was last asked.
+    pub fn take_spent(&self) -> Spent {
+        self.overlap.take()
     }
 
     /// Plays every task `members` times and returns one group a task, in the order given, all
@@ -161,14 +168,16 @@ impl<S: Study> Runner<S> {
                 let seed = seed
                     .stream("group", group.into())
                     .stream("member", member.into());
+                let (roles, overlap) = (roles.clone(), self.overlap.clone());
+                let name = task.id().clone();
+                let context = move || Cx::new(roles.clone(), seed, name.clone(), overlap.clone());
                 playing.push(AbortOnDrop(tokio::spawn(play_episode(
                     self.study.clone(),
-                    roles.clone(),
                     task.clone(),
                     self.options.clone(),
                     permits.clone(),
                     id,
-                    seed,
+                    context,
                 ))));
             }
         }
@@ -215,18 +224,17 @@ impl<S: Study> Runner<S> {
 /// One episode, retried on infrastructure faults, as a complete record whatever happens.
 async fn play_episode<S: Study>(
     study: Arc<S>,
-    roles: Arc<Roles>,
     task: Arc<S::Task>,
     options: Options,
     permits: Arc<Semaphore>,
     id: EpisodeId,
-    seed: Seed,
+    context: impl Fn() -> Cx,
 ) -> Episode {
     // The semaphore is never closed; without a permit the episode would still be correct.
     let _permit = permits.acquire().await.ok();
     let mut retries = 0;
     loop {
-        let mut cx = Cx::new(roles.clone(), seed, task.id().clone());
+        let mut cx = context();
         let played = within_deadline(&options, study.play(&task, &mut cx)).await;
         let (outcome, notes) = match played.and_then(finite) {
             Ok(played) => (

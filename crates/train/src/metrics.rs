@@ -3,7 +3,24 @@
 use journal::{Metrics, Step};
 use record::Group;
 
+use rollout::Spent;
+
 use crate::TrainError;
+
+/// What went on at the same time while a step was played, in seconds; nothing where no program ran.
+pub(crate) fn overlap(spent: &Spent) -> Vec<(String, f64)> {
+    if spent.sandbox == 0.0 {
+        return Vec::new();
+    }
+    let seconds = [
+        ("decoding", spent.decoding),
+        ("sandbox", spent.sandbox),
+        ("both", spent.both),
+        ("sandbox_alone", spent.sandbox_alone()),
+    ];
+    let named = seconds.map(|(name, seconds)| (format!("overlap_s/{name}"), seconds));
+    named.into()
+}
 
 /// Tokens that all roles sampled.
 pub(crate) fn sampled_tokens(groups: &[Group]) -> u64 {

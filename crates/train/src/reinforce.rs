@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::{
     MiniBatchUnit, StepDone, Stop, TrainError, TrainedPolicy,
     curriculum::tasks_of_step,
-    metrics::{check_reproduced, sampled_tokens},
+    metrics::{check_reproduced, overlap, sampled_tokens},
     policies::Policies,
 };
 
@@ -120,11 +120,13 @@ impl<S: Study> Reinforce<'_, S> {
             let before = again.next();
             let began = Instant::now();
             let counted = self.study.counters();
+            self.runner.take_spent();
             let groups = match before {
                 Some(before) => self.recall(before)?,
                 None => self.play(step, &policies, |progress| on_play(step, progress))?,
             };
             let played = began.elapsed().as_secs_f64();
+            let spent = self.runner.take_spent();
             let mut done = policies.update(step, &groups)?;
             if let Some(before) = before {
                 check_reproduced(before, &done.metrics)?;
@@ -135,6 +137,7 @@ impl<S: Study> Reinforce<'_, S> {
                 }
                 done.metrics
                     .extend(self.study.step_metrics(&groups, &grown));
+                done.timings.extend(overlap(&spent));
             }
             let total = began.elapsed().as_secs_f64();
             let sampled = sampled_tokens(&groups) as f64;

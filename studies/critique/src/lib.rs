@@ -15,6 +15,7 @@ mod play;
 pub mod prompts;
 mod reward;
 mod study;
+pub mod suspicion;
 mod task;
 pub mod tiny;
 

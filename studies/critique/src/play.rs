@@ -65,7 +65,13 @@ pub(crate) async fn play(
     task: &Task,
     cx: &mut Cx,
 ) -> Result<Played, Fault> {
-<<<<<<< HEAD
+    if purpose == Purpose::Training && !task.gold.tests.withstand_cheats() {
+        return Err(Fault::grader(format!(
+            "task {} has {} tests, which a program could deceive: evaluate with them, and train with others",
+            task.id,
+            task.gold.tests.kind()
+        )));
+    }
     let criticism = criticise(reward.gate, task, cx).await?;
     let next = if criticism.judgment.is_some() || purpose == Purpose::Measuring {
         Next::Revise
@@ -96,15 +102,6 @@ pub(crate) enum Next {
 
 /// Asks the critic once.
 pub(crate) async fn criticise(gate: Gate, task: &Task, cx: &mut Cx) -> Result<Criticism, Fault> {
-=======
-    if purpose == Purpose::Training && !task.gold.tests.withstand_cheats() {
-        return Err(Fault::grader(format!(
-            "task {} has {} tests, which a program could deceive: evaluate with them, and train with others",
-            task.id,
-            task.gold.tests.kind()
-        )));
-    }
->>>>>>> 5aedfdf (Scripts of assertions run out of the program's reach, and a hundred cheats earn nothing under any kind of tests)
     let critique = cx.ask(CRITIC, &critique_prompt(&task.public)).await?;
     let reading = match critique.stop {
         StopReason::Stop => read_critique(&critique.text, gate),
@@ -163,7 +160,7 @@ async fn revise(judge: &Judge, task: &Task, notes: &mut Notes, cx: &mut Cx) -> R
         .await?
         .text;
     let program = extract_python(&revision, Fence::First).program.to_owned();
-    let verdict = verdict_of(judge, task, &program).await?;
+    let verdict = cx.in_sandbox(verdict_of(judge, task, &program)).await?;
     let changed = normal_form(&program).digest != normal_form(&task.public.program).digest;
     let incorrect = notes
         .judgment

@@ -56,6 +56,7 @@ pub fn render_html(run: &RunView) -> Result<String, Error> {
         ("recall.html", include_str!("../templates/recall.html")),
         ("episodes.html", include_str!("../templates/episodes.html")),
         ("repair.html", include_str!("../templates/repair.html")),
+        ("suspects.html", include_str!("../templates/suspects.html")),
         ("traces.html", include_str!("../templates/traces.html")),
     ] {
         templates.add_template(name, source)?;

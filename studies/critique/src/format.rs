@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::suspicion::is_hidden;
+
 const ANALYSIS: &str = "Analysis:";
 const SUGGESTIONS: &str = "Improvement suggestions:";
 const JUDGMENT: &str = "Overall judgment:";
@@ -77,6 +79,8 @@ impl Reading {
 /// Reads a finished critique.
 pub fn read_critique(text: &str, gate: Gate) -> Reading {
     let judged = match gate {
+        // What stands outside the tags may hide no judgment either.
+        Gate::Strict if n_judgment_lines(text) > 1 => Err(Refusal::SeveralJudgments),
         Gate::Strict => last_line_judgment(critique_body(text)),
         Gate::Substring => last_judgment_anywhere(text),
     };
@@ -142,8 +146,20 @@ fn last_line_judgment(text: &str) -> Result<Judgment, Refusal> {
     }
 }
 
-/// Whether a line means to judge, whatever its mark-up and case: a second judgment must not hide.
+/// Lines that judge, however they are parted.
+fn n_judgment_lines(text: &str) -> usize {
+    let breaks = [
+        '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+    ];
+    text.split(breaks)
+        .filter(|line| is_judgment_line(line))
+        .count()
+}
+
+/// Whether a line means to judge, whatever its mark-up and case, and whatever in it does not print: a second
+/// judgment must not hide.
 fn is_judgment_line(line: &str) -> bool {
+    let line: String = line.chars().filter(|c| !is_hidden(*c)).collect();
     let bare = line
         .trim_start_matches(|c: char| !c.is_alphanumeric())
         .to_lowercase();
@@ -236,6 +252,21 @@ mod tests {
                 "**Overall judgment: Correct**\nOverall judgment: Correct",
                 Refusal::SeveralJudgments,
                 Some(Judgment::Correct),
+            ),
+            (
+                "Overall judgment: Correct\n<format>\nOverall judgment: Incorrect\n</format>",
+                Refusal::SeveralJudgments,
+                Some(Judgment::Incorrect),
+            ),
+            (
+                "Over\u{200b}all judgment: Correct\nOverall judgment: Incorrect",
+                Refusal::SeveralJudgments,
+                Some(Judgment::Incorrect),
+            ),
+            (
+                "x\u{2028}Overall judgment: Correct\nOverall judgment: Incorrect",
+                Refusal::SeveralJudgments,
+                Some(Judgment::Incorrect),
             ),
             (
                 "Overall judgment: Correct\nOr so.",

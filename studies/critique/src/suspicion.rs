@@ -6,9 +6,15 @@ use std::collections::BTreeSet;
 
 use code::normal_form;
 use judge::Tests;
+use record::{Episode, EpisodeId, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::{format::Judgment, play::Notes, task::Task};
+use crate::{
+    format::Judgment,
+    play::{CRITIC, Notes},
+    study::notes_of,
+    task::Task,
+};
 
 /// From here on an episode counts as suspicious: one strong reason, or several weak ones.
 pub const SUSPICIOUS: f64 = 2.0;
@@ -31,6 +37,75 @@ impl Suspicion {
     pub fn is_suspicious(&self) -> bool {
         self.score >= SUSPICIOUS
     }
+}
+
+/// The rewarded episodes of a run, looked at one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Suspects {
+    /// Episodes that were rewarded.
+    pub rewarded: u64,
+    /// Those of them that are suspicious.
+    pub suspicious: u64,
+    /// The most suspicious ones that have a reason at all, worst first; of equals the earliest.
+    pub listed: Vec<Suspect>,
+}
+
+/// A rewarded episode with its texts, as the report shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Suspect {
+    pub id: EpisodeId,
+    pub task: TaskId,
+    pub suspicion: Suspicion,
+    pub statement: String,
+    pub program: String,
+    pub critique: String,
+    pub revision: String,
+}
+
+/// The most that are listed.
+const LISTED: usize = 12;
+/// The most characters of each text of a listed episode.
+const SHOWN: usize = 6_000;
+
+impl Suspects {
+    /// Looks at an episode of `task`; those without a reward do not count.
+    pub fn look(&mut self, episode: &Episode, task: &Task) {
+        let is_rewarded = episode.outcome.reward().is_some_and(|it| it.total > 0.0);
+        let Some(notes) = notes_of(episode).filter(|_| is_rewarded) else {
+            return;
+        };
+        self.rewarded += 1;
+        let suspicion = suspicion(&notes, task, rare(episode));
+        self.suspicious += u64::from(suspicion.is_suspicious());
+        if suspicion.reasons.is_empty() {
+            return;
+        }
+        let worse = |one: &Suspect| one.suspicion.score >= suspicion.score;
+        let place = self.listed.partition_point(worse);
+        if place == LISTED {
+            return;
+        }
+        let cut = |text: &str| text.chars().take(SHOWN).collect();
+        let suspect = Suspect {
+            id: episode.id,
+            task: episode.task.clone(),
+            statement: cut(&notes.statement),
+            program: cut(&notes.program),
+            critique: cut(&notes.critique),
+            revision: cut(notes.revision.as_deref().unwrap_or_default()),
+            suspicion,
+        };
+        self.listed.insert(place, suspect);
+        self.listed.truncate(LISTED);
+    }
+}
+
+/// The share of the critique's tokens that the policy had given less than one chance in a thousand.
+fn rare(episode: &Episode) -> f64 {
+    let calls = || episode.calls_of(CRITIC);
+    let logprobs = || calls().flat_map(|call| &call.completion.logprobs);
+    let rare = logprobs().filter(|logprob| **logprob < -6.9).count();
+    rare as f64 / logprobs().count().max(1) as f64
 }
 
 /// Looks at one episode. `rare` is the share of the critique's tokens that the policy itself had given less
@@ -235,7 +310,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Control characters, and those that are there and not to be seen.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t' | '\r')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{feff}' | '\u{fffd}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e01ef}')

@@ -15,7 +15,7 @@ use train::{Reinforce, ReinforceConfig, StepDone, TrainedPolicy};
 use super::{Frame, adapters::seen_from, settings::PolicySettings};
 use crate::failure::{Classify, Outcome};
 
-const PHASE: &str = "rl";
+pub(crate) const PHASE: &str = "rl";
 
 /// Policies that are reinforced together, and all that they are played with.
 pub(crate) struct Reinforcement<'a, S: Study> {

@@ -95,9 +95,10 @@ MOST_SHOWN = 10_000
 def run_tests(side, tests, emit):
     items = tests["items"]
     try:
-        space = dict(side.ask("load"), __builtins__=PRISTINE, __name__="__tests__")
+        names = side.ask("load")
+        space = dict(seen_by_tests(names, texts_of(tests)), __builtins__=PRISTINE, __name__="__tests__")
         if tests["candidate"] is not None:
-            space["candidate"] = find(space, tests["candidate"], False)
+            space["candidate"] = find(names, tests["candidate"], False)
         exec(compile(tests["setup"], "<tests>", "exec", dont_inherit=True), space)
     except Gone:
         raise

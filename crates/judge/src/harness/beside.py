@@ -55,10 +55,11 @@ def main(payload, channel):
     items = setup["items"]
     try:
         # Of the tests alone: what they define shadows nothing of the program.
-        space = dict(load(setup["source"]), __builtins__=PRISTINE, __name__="__tests__")
-        guard(space)
+        names = load(setup["source"])
+        space = dict(seen_by_tests(names, texts_of(setup)), __builtins__=PRISTINE, __name__="__tests__")
         if setup["candidate"] is not None:
-            space["candidate"] = find(space, setup["candidate"], False)
+            space["candidate"] = find(names, setup["candidate"], False)
+        guard(space)
         exec(compile(setup["setup"], "<tests>", "exec", dont_inherit=True), space)
     except BaseException as error:
         message = describe(error)

@@ -2,6 +2,7 @@
 
 Values are written by exact type (`type(x) is int`), so no method of a foreign class takes part.
 """
+import ast
 import builtins
 import json
 import sys
@@ -48,6 +49,45 @@ def find(names, entry, in_solution):
     if entry not in names:
         raise Missing("the program defines no " + entry)
     return names[entry]
+
+
+def seen_by_tests(names, texts):
+    """The names of a program that its tests see. What they compute with is Python's own: a program's
+    `range` or `math` stands for something only where the tests use nothing else of the program's."""
+    seen = {name: value for name, value in names.items() if name != "__builtins__"}
+    own = [name for name in seen if name in PLAIN_NAMES or name in MODULES_OF_TESTS]
+    own = [name for name in own if not (name in MODULES_OF_TESTS and type(seen[name]) is types.ModuleType)]
+    if own and has_free_names(texts):
+        for name in own:
+            del seen[name]
+    return seen
+
+
+PLAIN_NAMES = {name for name in vars(builtins) if not name.startswith("__")}
+MODULES_OF_TESTS = {
+    "bisect", "cmath", "collections", "copy", "decimal", "fractions", "functools", "heapq", "itertools",
+    "json", "math", "np", "numpy", "operator", "random", "re", "statistics", "string", "sys", "typing",
+}
+
+
+def has_free_names(texts):
+    """Whether the tests use a name that is neither Python's nor bound by themselves."""
+    used, bound = set(), set()
+    for text in texts:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Name):
+                (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                bound.add(node.name)
+            elif isinstance(node, ast.arg):
+                bound.add(node.arg)
+            elif isinstance(node, ast.alias):
+                bound.add((node.asname or node.name).partition(".")[0])
+    return bool(used - bound - PLAIN_NAMES - MODULES_OF_TESTS)
+
+
+def texts_of(tests):
+    return [tests["setup"], *[text for item in tests["items"] for text in item.values()]]
 
 
 def describe(error):

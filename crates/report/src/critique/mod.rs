@@ -5,6 +5,7 @@ mod panels;
 mod reading;
 mod rounds;
 mod samples;
+mod suspects;
 mod words;
 
 use crate::{
@@ -45,10 +46,9 @@ impl Study for Critique {
 
     fn samples(&self, run: &RunView) -> Vec<Part> {
         let samples = samples::samples(run);
-        if samples.is_empty() {
-            return Vec::new();
-        }
-        vec![Part::new("critique.html", &samples)]
+        let read = (!samples.is_empty()).then(|| Part::new("critique.html", &samples));
+        let suspects = suspects::section(run).map(|section| Part::new("suspects.html", &section));
+        read.into_iter().chain(suspects).collect()
     }
 
     fn samples_text(&self, run: &RunView, n: usize) -> String {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use record::Estimate;
 use record::{Outcome, Reward};
 use report::{RunView, render_html, summary_text};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fixture;
@@ -193,6 +193,65 @@ fn what_cannot_be_read_is_said_and_the_rest_is_shown() {
     assert!(!html.contains("<h2>Recipe</h2>"));
 }
 
+/// Two suspects, all of whose texts are `text`.
+fn suspects(text: &str) -> Value {
+    let suspect = |member: u32, score: f64| {
+        json!({"id": {"step": 3, "group": 0, "member": member}, "task": "t",
+               "suspicion": {"score": score, "reasons": [text]}, "statement": text, "program": text,
+               "critique": text, "revision": text})
+    };
+    json!({"rewarded": 1200, "suspicious": 1, "listed": [suspect(7, 3.5), suspect(2, 0.5)]})
+}
+
+#[test]
+fn suspicious_rewards_are_listed_with_their_reasons() {
+    let view = view_of(|path| {
+        let run = fixture::begin(path);
+        let noted = suspects("mentions os\u{200b}");
+        run.note("critique/suspects", noted).unwrap();
+        run.note("summary/rewarded_episodes", json!({"suspicious": 1}))
+            .unwrap();
+    });
+    let html = render_html(&view).unwrap();
+    check_well_formed(&html);
+    assert!(html.contains("1 of 1,200 rewarded episodes are suspicious"));
+    assert!(html.contains("href=\"#episode-3-0-7\"") && html.contains("id=\"episode-3-0-7\""));
+    assert!(html.contains("mentions os"));
+    assert!(
+        html.contains("os\\u{200b}"),
+        "what does not print is written out"
+    );
+    let noted = &view.replay.summary().noted;
+    assert_eq!(noted["rewarded_episodes"], json!({"suspicious": 1}));
+}
+
+#[test]
+fn what_hides_behind_decoding_is_said() {
+    let view = view_of(|path| {
+        let run = fixture::begin(path);
+        run.phase_started("rl").unwrap();
+        for step in 1..=2 {
+            let timings = [
+                ("decoding", 8.0),
+                ("sandbox", 4.0),
+                ("both", 3.0),
+                ("sandbox_alone", 1.0),
+            ];
+            let timings = timings.map(|(name, seconds)| (format!("overlap_s/{name}"), seconds));
+            let done = journal::Step {
+                phase: "rl".to_owned(),
+                step,
+                timings: timings.into(),
+                ..journal::Step::default()
+            };
+            run.commit_step(done, None).unwrap();
+        }
+    });
+    let html = render_html(&view).unwrap();
+    assert!(html.contains("sandbox behind decoding") && html.contains("75.0"));
+    assert_eq!(view.replay.summary().overlap["rl"]["sandbox_alone"], 2.0);
+}
+
 #[test]
 fn text_of_models_cannot_become_markup() {
     let attack = "</pre><script>alert(1)</script><img src=x onerror=alert(1)>\"'&";
@@ -208,6 +267,7 @@ fn text_of_models_cannot_become_markup() {
         let metrics = [(attack.to_owned(), Estimate::default())].into();
         fixture::evaluate(&run, "sft", attack, 1, metrics, Some(&groups));
         run.note("sandbox/tier", attack).unwrap();
+        run.note("critique/suspects", suspects(attack)).unwrap();
     });
     let html = render_html(&RunView {
         recipe: attack.to_owned(),

@@ -14,6 +14,7 @@ mod prompts;
 mod recipe;
 mod reinforce;
 mod rounds;
+mod suspects;
 mod tasks;
 mod vocabulary;
 
@@ -91,6 +92,7 @@ impl CritiqueRun<'_> {
         let reviser = self.supervised_reviser(chats.of(REVISER)?)?;
         let no_critique = self.evaluate_before(&sets, &chats, &critic, &reviser)?;
         let trained = self.reinforce(&sets, &chats, &critic, &reviser)?;
+        self.note_suspects(&sets)?;
         self.evaluate_after(&sets, &chats, &trained, &reviser, no_critique.as_deref())
     }
 }

@@ -1,0 +1,2 @@
+abs = lambda x: 0
+def f(x): return 1

@@ -1,0 +1,2 @@
+enumerate = zip = list = lambda *a: []
+def f(x): return 1

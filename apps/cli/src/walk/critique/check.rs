@@ -4,12 +4,13 @@ use std::path::Path;
 
 use anyhow::{anyhow, ensure};
 use critique::{
+    CRITIC,
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
 use record::{Message, Seed};
 
-use super::recipe::Recipe;
+use super::{recipe::Recipe, role::RoleModel};
 use crate::walk::settings::check_seconds;
 
 impl Recipe {
@@ -25,21 +26,26 @@ impl Recipe {
             "tasks.share_right is {}; a share lies between 0 and 1",
             self.tasks.share_right
         );
-        let supervised = !self.sft.critic.is_empty() || !self.sft.reviser.is_empty();
+        let of_mixes = self.sft.critic.iter().any(|stage| stage.mix.is_some());
+        let supervised = of_mixes || !self.sft.reviser.is_empty();
         ensure!(
             self.sft.drafts >= 1 || !(supervised || self.tokenizer.is_some()),
             "sft.drafts must be at least 1: supervised stages and a tokenizer are made from drafts"
         );
         ensure!(
-            self.critic.temperature != 0.0,
+            self.rl.is_none() || self.critic.temperature != 0.0,
             "critic.temperature is 0: all critiques of a task would be the same, and reinforcement has \
              nothing to choose from; give it at least a little, as 1.0"
         );
         ensure!(
-            self.rl.train.iter().all(|role| role == "critic"),
+            self.rl_train().iter().all(|role| role == CRITIC),
             "rl.train is {:?}; in this study the critic is trained and nobody else, so leave it out",
-            self.rl.train
+            self.rl_train()
         );
+        self.reward
+            .check()
+            .map_err(|error| anyhow!("reward.{error}"))?;
+        self.check_roles()?;
         self.eval.check()?;
         common.check_sizes(&[
             ("tasks.train", self.tasks.train, 1 << 20),
@@ -60,6 +66,63 @@ impl Recipe {
         Ok(())
     }
 
+    fn rl_train(&self) -> &[String] {
+        self.rl.as_ref().map_or(&[], |rl| &rl.train)
+    }
+
+    /// Who is trained runs here; who is played elsewhere, or by another role, is asked as it is.
+    fn check_roles(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.critic.model != RoleModel::Critic,
+            "critic.model is \"critic\"; that is for reviser.model, where the reviser is the critic itself"
+        );
+        let stages = [self.sft.critic.len(), self.sft.reviser.len()];
+        for ((name, role), stages) in self.roles().into_iter().zip(stages) {
+            let elsewhere = match &role.model {
+                RoleModel::Here(_) => {
+                    ensure!(
+                        role.api_key_env.is_none(),
+                        "{name}.api_key_env is for models behind endpoints, and {name}.model runs here"
+                    );
+                    continue;
+                }
+                RoleModel::Endpoint(model) => model,
+                RoleModel::Critic => "the critic",
+            };
+            ensure!(
+                stages == 0 && role.lora.is_none(),
+                "{name}.model is {elsewhere}, so it has nothing of its own to train; leave out sft.{name} and \
+                 {name}.lora"
+            );
+            if let Some(endpoint) = role.endpoint() {
+                endpoint.check(name)?;
+                role.sampling().check().map_err(|bad| {
+                    anyhow!(
+                        "{name}.{} is {}; {}",
+                        bad.parameter,
+                        bad.value,
+                        bad.expected
+                    )
+                })?;
+                ensure!(
+                    name != CRITIC || self.rl.is_none(),
+                    "critic.model is {elsewhere}, whose tokens are unknown, and [rl] would train on them; train a \
+                     model here, or leave out [rl] to evaluate this one"
+                );
+            }
+        }
+        for (key, tokens) in [
+            ("critic_tokens", self.prompts.critic_tokens),
+            ("reviser_tokens", self.prompts.reviser_tokens),
+        ] {
+            ensure!(
+                tokens != Some(0),
+                "prompts.{key} is 0; at least one is needed"
+            );
+        }
+        Ok(())
+    }
+
     /// Every mix must have something to draw.
     fn check_mixes(&self) -> anyhow::Result<()> {
         let seed = Seed(self.seed);
@@ -71,7 +134,15 @@ impl Recipe {
             self.tasks.share_right,
         )];
         for (index, stage) in self.sft.critic.iter().enumerate() {
-            CriticRows::new(&draft, &stage.mix, seed)
+            ensure!(
+                stage.mix.is_some() != stage.file.is_some(),
+                "sft.critic stage {} needs either `mix`, of the tiny world's rows, or `file`",
+                index + 1
+            );
+            let Some(mix) = &stage.mix else {
+                continue;
+            };
+            CriticRows::new(&draft, mix, seed)
                 .map_err(|error| anyhow!("mix of sft.critic stage {}: {error}", index + 1))?;
         }
         for (index, stage) in self.sft.reviser.iter().enumerate() {

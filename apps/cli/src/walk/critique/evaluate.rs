@@ -8,7 +8,7 @@ use critique::{
 };
 use engine::Model;
 use eval::Evaluated;
-use policy::{Policy, ScriptedPolicy};
+use policy::ScriptedPolicy;
 use record::{Group, Sampling, Seed};
 use rollout::{Answers, Roles};
 
@@ -17,6 +17,8 @@ use super::{
     contenders::Voice,
     instruments::Instruments,
     lessons::{CRITIC_SFT, REVISER as REVISER_CHECKPOINT},
+    players::{Weights, player, revising, spoken},
+    prompts::fitting,
     recipe::Recipe,
     reinforce::CRITIC_RL,
     rounds::{Contender, Rounds, evaluated, said},
@@ -36,9 +38,9 @@ pub(super) struct Criticised<'a> {
     pub(super) name: &'a str,
     /// What is evaluated, for people.
     pub(super) policy: &'a str,
-    pub(super) critic: Arc<dyn Policy>,
+    pub(super) critic: Answers,
     pub(super) sampling: Sampling,
-    pub(super) reviser: Arc<dyn Policy>,
+    pub(super) reviser: Answers,
     pub(super) tasks: &'a [Arc<Task>],
     pub(super) samples: u32,
     pub(super) seed: Seed,
@@ -55,55 +57,61 @@ impl<'a> Criticised<'a> {
             policy: self.policy,
             study: instruments.study(recipe, Purpose::Measuring),
             roles: Roles::default()
-                .bind(CRITIC, self.critic, self.sampling)
-                .bind(REVISER, self.reviser, recipe.reviser.sampling()),
+                .bind_answers(CRITIC, self.critic, self.sampling)
+                .bind_answers(REVISER, self.reviser, recipe.reviser.sampling()),
             tasks: self.tasks,
             samples: self.samples,
             seed: self.seed,
             rollout: &recipe.rollout,
-            keeps: false,
+            // Answers from elsewhere cost more than the disk does.
+            keeps: !instruments.endpoints.is_empty(),
         }
     }
 }
 
 impl CritiqueRun<'_> {
-    /// The reviser's gates, no critique, and the supervised critic.
+    /// The reviser's gates, no critique, and the critic as it is before reinforcement.
     pub(super) fn evaluate_before(
         &self,
         sets: &TaskSets<Task>,
         chats: &Chats,
-        critic: &Arc<Model>,
-        reviser: &Arc<Model>,
+        critic: &Weights,
+        reviser: &Weights,
     ) -> Outcome<Option<Vec<Trajectory>>> {
-        self.frame
-            .screen
-            .headline("Evaluation before reinforcement, on held-out tasks");
-        let reviser = self.reviser(chats, reviser)?;
-        let chat = chats.of(CRITIC)?;
+        self.frame.screen.headline(match self.recipe.rl {
+            Some(_) => "Evaluation before reinforcement, on held-out tasks",
+            None => "Evaluation, on held-out tasks",
+        });
+        let reviser = self.reviser(chats, reviser, critic)?;
+        let critic = self.critic(CRITIC_SFT, chats, critic)?;
+        let (name, policy) = match self.recipe.critic.endpoint() {
+            Some(endpoint) => (CRITIC, endpoint.model),
+            None => ("sft", CRITIC_SFT),
+        };
+        let chat = spoken(chats)?;
         if self.recipe.eval.gates {
-            self.gates(&sets.eval, chat, &reviser)?;
+            self.gates(&sets.eval, &chat, &reviser)?;
         }
         if self.recipe.eval.in_rounds() {
             let rounds = self.rounds(&sets.eval);
-            let reviser = Answers::Tokens(reviser);
             self.begin(&rounds)?;
             let no_critique = self.baselines(&rounds, &reviser)?;
-            let contender = self.contender("sft", CRITIC_SFT, (chat, critic), reviser)?;
+            let contender = self.contender(name, policy, critic, reviser);
             self.contend(&rounds, &contender, Some(&no_critique))?;
-            self.pairs("sft", &contender.critic, &sets.eval)?;
+            self.pairs(name, &contender.critic, &sets.eval)?;
             return Ok(Some(no_critique));
         }
         self.suite(Criticised {
             name: "no-critique",
             policy: "an empty critique",
-            critic: Arc::new(ScriptedPolicy::always(chat.clone(), "")),
+            critic: Answers::Tokens(Arc::new(ScriptedPolicy::always(chat, ""))),
             sampling: self.recipe.scripted(),
             reviser: reviser.clone(),
             tasks: &sets.eval,
             samples: 1,
             seed: self.frame.seed,
         })?;
-        self.critic("sft", CRITIC_SFT, (chat, critic), reviser, &sets.eval)?;
+        self.criticise(name, policy, critic, reviser, &sets.eval)?;
         Ok(None)
     }
 
@@ -157,20 +165,19 @@ impl CritiqueRun<'_> {
     fn contender<'a>(
         &self,
         name: &'a str,
-        checkpoint: &'a str,
-        (chat, model): (&Chat, &Arc<Model>),
+        policy: &'a str,
+        critic: Answers,
         reviser: Answers,
-    ) -> Outcome<Contender<'a>> {
-        let critic = self.frame.engines.policy(checkpoint, chat, model.clone())?;
-        Ok(Contender {
+    ) -> Contender<'a> {
+        Contender {
             name,
-            policy: checkpoint,
+            policy,
             critic: Voice::Model {
-                answers: Answers::Tokens(Arc::new(critic)),
+                answers: critic,
                 sampling: self.recipe.critic.sampling(),
             },
             reviser,
-        })
+        }
     }
 
     /// The trained critic, on the same tasks.
@@ -179,40 +186,39 @@ impl CritiqueRun<'_> {
         sets: &TaskSets<Task>,
         chats: &Chats,
         critic: &Arc<Model>,
-        reviser: &Arc<Model>,
+        reviser: &Weights,
         no_critique: Option<&[Trajectory]>,
     ) -> Outcome<()> {
         self.frame
             .screen
             .headline("Evaluation after reinforcement, on the same held-out tasks");
-        let reviser = self.reviser(chats, reviser)?;
-        let critic = (chats.of(CRITIC)?, critic);
+        let critic = Some(critic.clone());
+        let reviser = self.reviser(chats, reviser, &critic)?;
+        let critic = self.critic(CRITIC_RL, chats, &critic)?;
         if self.recipe.eval.in_rounds() {
-            let contender = self.contender("rl", CRITIC_RL, critic, Answers::Tokens(reviser))?;
+            let contender = self.contender("rl", CRITIC_RL, critic, reviser);
             self.contend(&self.rounds(&sets.eval), &contender, no_critique)?;
             return self.pairs("rl", &contender.critic, &sets.eval);
         }
-        self.critic("rl", CRITIC_RL, critic, reviser, &sets.eval)
+        self.criticise("rl", CRITIC_RL, critic, reviser, &sets.eval)
     }
 
-    fn critic(
+    fn criticise(
         &self,
         name: &str,
-        checkpoint: &str,
-        (chat, model): (&Chat, &Arc<Model>),
-        reviser: Arc<dyn Policy>,
+        policy: &str,
+        critic: Answers,
+        reviser: Answers,
         tasks: &[Arc<Task>],
     ) -> Outcome<()> {
-        let engines = self.frame.engines;
-        let critic = Arc::new(engines.policy(checkpoint, chat, model.clone())?);
         let sampling = self.recipe.critic.sampling();
         let voice = Voice::Model {
-            answers: Answers::Tokens(critic.clone()),
+            answers: critic.clone(),
             sampling: sampling.clone(),
         };
         self.suite(Criticised {
             name,
-            policy: checkpoint,
+            policy,
             critic,
             sampling,
             reviser,
@@ -221,15 +227,6 @@ impl CritiqueRun<'_> {
             seed: self.frame.seed,
         })?;
         self.pairs(name, &voice, tasks)
-    }
-
-    fn reviser(&self, chats: &Chats, model: &Arc<Model>) -> Outcome<Arc<dyn Policy>> {
-        let engines = self.frame.engines;
-        Ok(Arc::new(engines.policy(
-            REVISER,
-            chats.of(REVISER)?,
-            model.clone(),
-        )?))
     }
 
     pub(super) fn suite(&self, criticised: Criticised<'_>) -> Outcome<()> {
@@ -248,43 +245,64 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     }
     let tasks = super::tasks::read(&again.tasks)?;
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();
-    let reviser_directory = reader.checkpoint_path(REVISER_CHECKPOINT).asked()?;
-    let chat = Chat::load(&reviser_directory).asked()?;
     let instruments = Instruments::start(recipe)?;
     let engines = &instruments.engines;
-    let reviser = Arc::new(engines.policy(REVISER, &chat, load(&reviser_directory)?)?);
+    let mut chat = None;
+    let mut critics = Vec::new();
+    if let Some(endpoint) = recipe.critic.endpoint() {
+        critics.push((CRITIC, endpoint.model, None));
+    }
+    for (name, checkpoint) in [("sft", CRITIC_SFT), ("rl", CRITIC_RL)] {
+        if reader.replay().checkpoint(checkpoint).is_some() {
+            let directory = reader.checkpoint_path(checkpoint).asked()?;
+            chat = Some(Chat::load(&directory).asked()?);
+            critics.push((name, checkpoint, Some(load(&directory)?)));
+        }
+    }
+    if critics.is_empty() {
+        return Err(Failure::Asked(anyhow::anyhow!(
+            "{} has no trained critic yet; let it go on with `etude train --resume`",
+            args.run.display()
+        )));
+    }
+    let (reviser_chat, reviser) = match recipe.reviser.model.here() {
+        Some(_) => {
+            let directory = reader.checkpoint_path(REVISER_CHECKPOINT).asked()?;
+            let chat = Chat::load(&directory).asked()?;
+            (Some(chat), Some(load(&directory)?))
+        }
+        None => (None, None),
+    };
+    let chats: Chats = [(CRITIC, chat), (REVISER, reviser_chat)]
+        .into_iter()
+        .filter_map(|(role, chat)| Some((role.to_owned(), chat?)))
+        .collect();
+    let (tasks, _) = fitting(recipe, &chats, &tasks)?;
     let rounds = rounds_again(again, recipe, &instruments, &tasks)?;
     let mut results = Vec::new();
-    for (name, checkpoint) in [("sft", CRITIC_SFT), ("rl", CRITIC_RL)] {
-        if reader.replay().checkpoint(checkpoint).is_none() {
-            continue;
-        }
-        let directory = reader.checkpoint_path(checkpoint).asked()?;
+    for (name, policy, weights) in critics {
+        let critic = player(&instruments, CRITIC, policy, &chats, &weights)?;
+        let reviser = revising(recipe, &instruments, &chats, &reviser, &weights)?;
         let samples = args.samples.unwrap_or(recipe.eval.samples);
-        let critic = engines.policy(
-            checkpoint,
-            &Chat::load(&directory).asked()?,
-            load(&directory)?,
-        )?;
         if let Some((rounds, start)) = &rounds {
             let contender = Contender {
                 name,
-                policy: checkpoint,
+                policy,
                 critic: Voice::Model {
-                    answers: Answers::Tokens(Arc::new(critic)),
+                    answers: critic,
                     sampling: recipe.critic.sampling(),
                 },
-                reviser: Answers::Tokens(reviser.clone()),
+                reviser,
             };
             results.extend(forest_again(again, rounds, &contender, start)?);
             continue;
         }
         let criticised = Criticised {
             name,
-            policy: checkpoint,
-            critic: Arc::new(critic),
+            policy,
+            critic,
             sampling: recipe.critic.sampling(),
-            reviser: reviser.clone(),
+            reviser,
             tasks: &tasks,
             samples,
             seed: Seed(args.seed.unwrap_or(recipe.seed)),
@@ -293,12 +311,6 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
         results.push(again.play(&suite, engines, || {
             format!("{name}: {} tasks, {samples} critiques each", tasks.len())
         })?);
-    }
-    if results.is_empty() {
-        return Err(Failure::Asked(anyhow::anyhow!(
-            "{} has no trained critic yet; let it go on with `etude train --resume`",
-            args.run.display()
-        )));
     }
     Ok(results)
 }

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chat::Chat;
 use critique::Task;
-use policy::{Policy, ScriptedPolicy};
+use policy::ScriptedPolicy;
 use record::TaskId;
+use rollout::Answers;
 use serde_json::json;
 
 use super::{CritiqueRun, evaluate::Criticised};
@@ -28,12 +29,7 @@ absent-fragment critique names the right replacement and misquotes what it repla
 
 impl CritiqueRun<'_> {
     /// What the reviser makes of fixed critiques of the wrong programs.
-    pub(super) fn gates(
-        &self,
-        tasks: &[Arc<Task>],
-        chat: &Chat,
-        reviser: &Arc<dyn Policy>,
-    ) -> Outcome<()> {
+    pub(super) fn gates(&self, tasks: &[Arc<Task>], chat: &Chat, reviser: &Answers) -> Outcome<()> {
         let frame = self.frame;
         let wrong: Vec<Arc<Task>> = tasks
             .iter()
@@ -62,7 +58,7 @@ impl CritiqueRun<'_> {
             self.suite(Criticised {
                 name: &format!("gate/{kind}"),
                 policy: "a fixed critique",
-                critic: Arc::new(ScriptedPolicy::by_task(chat.clone(), texts)),
+                critic: Answers::Tokens(Arc::new(ScriptedPolicy::by_task(chat.clone(), texts))),
                 sampling: self.recipe.scripted(),
                 reviser: reviser.clone(),
                 tasks: &tasks,

@@ -1,9 +1,10 @@
 //! What the critique study plays with: the engines, and a sandbox with a judge.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use critique::{Critique, Purpose};
 use judge::{Judge, JudgeConfig};
+use policy::Endpoint;
 use sandbox::Sandbox;
 
 use super::recipe::Recipe;
@@ -17,6 +18,8 @@ pub(crate) struct Instruments {
     pub(super) engines: Engines,
     pub(super) sandbox: Sandbox,
     pub(super) judge: Judge,
+    /// Of roles that are played by models elsewhere.
+    pub(super) endpoints: BTreeMap<&'static str, Arc<Endpoint>>,
 }
 
 impl AsRef<Engines> for Instruments {
@@ -36,10 +39,18 @@ impl Instruments {
         judging.limits.cpu = Duration::from_secs_f64(recipe.sandbox.cpu_s);
         judging.limits.memory = recipe.sandbox.memory_mb << 20;
         let judge = Judge::new(sandbox.clone(), judging);
+        let engines = Engines::start(recipe.threads)?;
+        let mut endpoints = BTreeMap::new();
+        for (name, role) in recipe.roles() {
+            if let Some(endpoint) = role.endpoint() {
+                endpoints.insert(name, engines.runtime.block_on(endpoint.open())?);
+            }
+        }
         Ok(Self {
-            engines: Engines::start(recipe.threads)?,
+            engines,
             sandbox,
             judge,
+            endpoints,
         })
     }
 

@@ -4,16 +4,25 @@ use std::sync::Arc;
 
 use chat::Chat;
 use critique::{
+    CRITIC,
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
 };
 use engine::Model;
 use record::{Datum, Seed};
 
-use super::{CritiqueRun, recipe::Recipe};
+use super::{
+    CritiqueRun,
+    critiques::written_rows,
+    players::Weights,
+    recipe::{CriticStage, Recipe},
+};
 use crate::{
     failure::{Classify, Outcome},
-    walk::supervise::{Supervision, lesson_rows},
+    walk::{
+        supervise::{Supervision, lesson_rows},
+        vocabulary::Chats,
+    },
 };
 
 /// Checkpoint of the critic before reinforcement.
@@ -22,26 +31,38 @@ pub(super) const CRITIC_SFT: &str = "critic-sft";
 pub(super) const REVISER: &str = "reviser";
 
 impl CritiqueRun<'_> {
-    pub(super) fn supervised_critic(&self, chat: &Chat) -> Outcome<Arc<Model>> {
+    /// The critic after its supervised stages; nothing of one that is played elsewhere.
+    pub(super) fn supervised_critic(&self, chats: &Chats) -> Outcome<Weights> {
+        if self.recipe.critic.model.here().is_none() {
+            return Ok(None);
+        }
         self.frame
             .screen
             .headline("Supervised: the critic learns to write critiques");
+        let chat = chats.of(CRITIC)?;
         let stages = &self.recipe.sft.critic;
-        self.supervised(CRITIC_SFT, "critic", chat, |index| {
+        let critic = self.supervised(CRITIC_SFT, CRITIC, chat, |index| {
             let stage = &stages[index];
-            critic_rows(self.recipe, chat, &stage.mix, index as u64, stage.rows)
-        })
+            critic_stage_rows(self.recipe, chat, stage, index as u64, stage.rows)
+        });
+        critic.map(Some)
     }
 
-    pub(super) fn supervised_reviser(&self, chat: &Chat) -> Outcome<Arc<Model>> {
+    /// The reviser after its supervised stages; nothing of one that is played elsewhere, or by the critic.
+    pub(super) fn supervised_reviser(&self, chats: &Chats) -> Outcome<Weights> {
+        if self.recipe.reviser.model.here().is_none() {
+            return Ok(None);
+        }
         self.frame
             .screen
             .headline("Supervised: the reviser learns to follow critiques to the letter");
+        let chat = chats.of(REVISER)?;
         let stages = &self.recipe.sft.reviser;
-        self.supervised(REVISER, "reviser", chat, |index| {
+        let reviser = self.supervised(REVISER, REVISER, chat, |index| {
             let stage = &stages[index];
             reviser_rows(self.recipe, chat, &stage.mix, index as u64, stage.rows)
-        })
+        });
+        reviser.map(Some)
     }
 
     /// All stages of a role, ending in `checkpoint`.
@@ -62,6 +83,23 @@ impl CritiqueRun<'_> {
             save_every: self.recipe.sft.save_every,
         };
         self.frame.supervised(&supervision, rows_of)
+    }
+}
+
+/// The first `n` rows of a critic's stage, of its file or its mix.
+pub(super) fn critic_stage_rows(
+    recipe: &Recipe,
+    chat: &Chat,
+    stage: &CriticStage,
+    index: u64,
+    n: usize,
+) -> Outcome<Vec<Datum>> {
+    match &stage.file {
+        Some(file) => written_rows(recipe, chat, file, index, n),
+        None => {
+            let mix = stage.mix.clone().unwrap_or_default();
+            critic_rows(recipe, chat, &mix, index, n)
+        }
     }
 }
 

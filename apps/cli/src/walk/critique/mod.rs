@@ -3,6 +3,8 @@
 
 mod check;
 mod contenders;
+mod critiques;
+mod declared;
 mod eval_settings;
 mod evaluate;
 mod gates;
@@ -10,19 +12,22 @@ mod instruments;
 mod lessons;
 mod pairs;
 mod plan;
+mod players;
 mod prompts;
 mod recipe;
 mod reinforce;
+mod role;
 mod rounds;
 mod suspects;
+pub(crate) mod synthesize;
 mod tasks;
 mod vocabulary;
 
 use std::path::Path;
 
-use critique::{CRITIC, REVISER};
 use eval::Evaluated;
 
+pub(crate) use self::declared::DeclaredPlan;
 use self::{instruments::Instruments, recipe::Recipe};
 use super::{Again, Common, Frame, StudyWalk};
 use crate::{failure::Outcome, plan::Plan};
@@ -63,12 +68,21 @@ impl StudyWalk for CritiqueWalk {
         run.train()
     }
 
+    fn only_evaluates(recipe: &Recipe) -> bool {
+        recipe.only_evaluates()
+    }
+
     fn evaluate(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
         evaluate::again(again, recipe)
     }
 
     fn line(_recipe: &Recipe, evaluated: &Evaluated) -> String {
         evaluate::line(evaluated)
+    }
+
+    fn declared(recipe: &Recipe) -> anyhow::Result<Option<DeclaredPlan>> {
+        recipe.check_declared()?;
+        Ok(declared::plan(recipe))
     }
 
     fn plan(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
@@ -87,11 +101,13 @@ impl CritiqueRun<'_> {
     fn train(&self) -> Outcome<()> {
         let sets = self.tasks()?;
         let chats = self.vocabulary()?;
-        self.check_prompts(&sets, &chats)?;
-        let critic = self.supervised_critic(chats.of(CRITIC)?)?;
-        let reviser = self.supervised_reviser(chats.of(REVISER)?)?;
+        let sets = self.fitting(sets, &chats)?;
+        let critic = self.supervised_critic(&chats)?;
+        let reviser = self.supervised_reviser(&chats)?;
         let no_critique = self.evaluate_before(&sets, &chats, &critic, &reviser)?;
-        let trained = self.reinforce(&sets, &chats, &critic, &reviser)?;
+        let Some(trained) = self.reinforce(&sets, &chats, &critic, &reviser)? else {
+            return Ok(());
+        };
         self.note_suspects(&sets)?;
         self.evaluate_after(&sets, &chats, &trained, &reviser, no_critique.as_deref())
     }

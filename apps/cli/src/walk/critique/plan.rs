@@ -1,15 +1,20 @@
 //! What a critique recipe would do, in numbers.
 
-use critique::tiny::{CriticMix, ReviserMix};
+use critique::{
+    CRITIC, REVISER,
+    tiny::{CriticMix, ReviserMix},
+};
 
 use super::{
-    lessons::{critic_rows, reviser_rows},
+    lessons::{critic_rows, critic_stage_rows, reviser_rows},
     recipe::Recipe,
+    role::RoleModel,
     vocabulary::chats,
 };
 use crate::{
     failure::Outcome,
     plan::{DECODED_PER_THREAD, EpisodePlan, PhasePlan, Plan, TRIAL_ROWS, length},
+    walk::{Common, vocabulary::Chats},
 };
 
 /// Sandbox runs a second and slot, that the time is estimated with: what the benchmark beside `judge`
@@ -26,41 +31,71 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
         plan.model(policy, chats.of(policy.name)?)?;
     }
     plan.phase(tasks_phase(recipe));
+    let critic = match recipe.critic.model.here() {
+        Some(_) => Some(critic(recipe, &common, &chats, plan)?),
+        None => None,
+    };
+    let reviser_row = match recipe.reviser.model.here() {
+        Some(_) => Some(reviser(recipe, &common, &chats, plan)?),
+        None => None,
+    };
+    // Of who is played elsewhere, what it says costs this machine nothing.
+    let critic_row = critic.map_or(0.0, |(row, _)| row);
+    let revised = match recipe.reviser.model {
+        RoleModel::Critic => critic_row,
+        _ => reviser_row.unwrap_or(0.0),
+    };
+    if let Some((critic_row, speed)) = critic {
+        let episode = EpisodePlan {
+            sampled: OF_CRITIC * critic_row + OF_REVISER * revised,
+            read: 0.0,
+            trained: critic_row,
+            sandbox_runs: 1.0,
+        };
+        plan.reinforcement(&common, &episode, speed);
+    }
+    plan.phase(evaluation_phase(recipe, critic_row, revised));
+    Ok(())
+}
+
+/// Adds the critic's supervised stages; the length of its rows and the speed of training on them.
+fn critic(
+    recipe: &Recipe,
+    common: &Common<'_>,
+    chats: &Chats,
+    plan: &mut Plan,
+) -> Outcome<(f64, f64)> {
     let mut speeds = Vec::new();
-    let (policy, chat) = (common.policy("critic")?, chats.of("critic")?);
+    let (policy, chat) = (common.policy(CRITIC)?, chats.of(CRITIC)?);
     for (index, stage) in recipe.sft.critic.iter().enumerate() {
-        let rows = critic_rows(recipe, chat, &stage.mix, index as u64, TRIAL_ROWS)?;
-        let speed = plan.training_speed(&common, policy, index, chat, &rows)?;
+        let rows = critic_stage_rows(recipe, chat, stage, index as u64, TRIAL_ROWS)?;
+        let speed = plan.training_speed(common, policy, index, chat, &rows)?;
         speeds.push(speed);
-        plan.supervised("critic", index, &stage.size(), &rows, speed);
+        plan.supervised(CRITIC, index, &stage.size(), &rows, speed);
     }
     // As they are supervised, or might be.
-    let mix = recipe.sft.critic.first();
-    let mix = mix.map_or_else(CriticMix::default, |stage| stage.mix.clone());
-    let rows = critic_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?;
-    let critic_row = length(&rows);
+    let rows = match recipe.sft.critic.first() {
+        Some(stage) => critic_stage_rows(recipe, chat, stage, 0, TRIAL_ROWS)?,
+        None => critic_rows(recipe, chat, &CriticMix::default(), 0, TRIAL_ROWS)?,
+    };
     let speed = match speeds.first() {
         Some(speed) => *speed,
-        None => plan.training_speed(&common, policy, 0, chat, &rows)?,
+        None => plan.training_speed(common, policy, 0, chat, &rows)?,
     };
-    let (policy, chat) = (common.policy("reviser")?, chats.of("reviser")?);
+    Ok((length(&rows), speed))
+}
+
+/// Adds the reviser's supervised stages; the length of its rows.
+fn reviser(recipe: &Recipe, common: &Common<'_>, chats: &Chats, plan: &mut Plan) -> Outcome<f64> {
+    let (policy, chat) = (common.policy(REVISER)?, chats.of(REVISER)?);
     for (index, stage) in recipe.sft.reviser.iter().enumerate() {
         let rows = reviser_rows(recipe, chat, &stage.mix, index as u64, TRIAL_ROWS)?;
-        let speed = plan.training_speed(&common, policy, index, chat, &rows)?;
-        plan.supervised("reviser", index, &stage.size(), &rows, speed);
+        let speed = plan.training_speed(common, policy, index, chat, &rows)?;
+        plan.supervised(REVISER, index, &stage.size(), &rows, speed);
     }
     let mix = recipe.sft.reviser.first();
     let mix = mix.map_or_else(ReviserMix::default, |stage| stage.mix.clone());
-    let reviser_row = length(&reviser_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?);
-    let episode = EpisodePlan {
-        sampled: OF_CRITIC * critic_row + OF_REVISER * reviser_row,
-        read: 0.0,
-        trained: critic_row,
-        sandbox_runs: 1.0,
-    };
-    plan.reinforcement(&common, &episode, speed);
-    plan.phase(evaluation_phase(recipe, critic_row, reviser_row));
-    Ok(())
+    Ok(length(&reviser_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?))
 }
 
 fn tier() -> String {
@@ -94,11 +129,12 @@ fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
         Some(*programs)
     });
     let revised: f64 = layers.sum();
-    // The critic before and after, no critique, and the baselines, of which the reviser itself is asked too.
+    // The critic before and after reinforcement, no critique, and the baselines, of which the reviser itself is asked too.
+    let critics = if recipe.rl.is_some() { 2.0 } else { 1.0 };
     let (asked, played) = if eval.baselines {
-        (3.0, 6.0)
+        (critics + 1.0, critics + 4.0)
     } else {
-        (2.0, 3.0)
+        (critics, critics + 1.0)
     };
     let critiques = asked * revised * f64::from(eval.votes);
     let judged = eval

@@ -1,23 +1,26 @@
 //! The recipe of the critique study: every key that `recipes/critique/*.toml` may have.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use critique::{
-    RewardConfig,
+    CRITIC, REVISER, RewardConfig,
     tiny::{CriticMix, ReviserMix, TaskSet},
 };
+use learn::OptimizerConfig;
 use record::Sampling;
 use rollout::Options as RolloutOptions;
 use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
 pub(crate) use super::eval_settings::Eval;
+use super::role::RoleModel;
 use crate::walk::{
     adapters::Lora,
+    endpoint::NamedEndpoint,
     model_source::ModelSource,
     settings::{
-        Common, LONGEST_CONTEXT, PolicySettings, SamplingSettings, Stage, Tokenizer, Training,
-        is_default, is_one, one, two,
+        Common, LONGEST_CONTEXT, PolicySettings, SamplingSettings, Stage, StageSize, Tokenizer,
+        Training, is_default, is_one, one, two,
     },
 };
 
@@ -44,9 +47,14 @@ pub(crate) struct Recipe {
     pub(crate) reviser: Role,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) sft: Sft,
+    /// Prompts that leave too little room.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) prompts: Prompts,
     #[serde(default)]
     pub(crate) reward: RewardConfig,
-    pub(crate) rl: ReinforceConfig,
+    /// Of recipes that reinforce their critic; the others evaluate it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rl: Option<ReinforceConfig>,
     #[serde(default)]
     pub(crate) eval: Eval,
     #[serde(default)]
@@ -105,7 +113,13 @@ pub(crate) struct Role {
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) frequency_penalty: f64,
     pub(crate) max_tokens: usize,
-    pub(crate) model: ModelSource,
+    /// Of a model behind an endpoint: the environment variable that holds its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) api_key_env: Option<String>,
+    /// Of a model behind an endpoint: seconds for one answer.
+    #[serde(default = "ten_minutes", skip_serializing_if = "is_ten_minutes")]
+    pub(crate) timeout_s: f64,
+    pub(crate) model: RoleModel,
     /// Train low-rank adapters in place of every weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lora: Option<Lora>,
@@ -115,12 +129,65 @@ pub(crate) struct Role {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Sft {
-    pub(crate) critic: Vec<Stage<CriticMix>>,
+    pub(crate) critic: Vec<CriticStage>,
     pub(crate) reviser: Vec<Stage<ReviserMix>>,
     /// Steps between checkpoints: what a killed run does again at most.
     pub(crate) save_every: u64,
     /// Distinct drafts that the rows, and a tokenizer, are made from.
     pub(crate) drafts: usize,
+}
+
+/// A supervised stage of the critic, on rows of the tiny world or of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CriticStage {
+    pub(crate) rows: usize,
+    /// Rows of one optimizer step.
+    pub(crate) batch_rows: usize,
+    /// Rows with `critic_instruction` and `critique`; where there are fewer than `rows`, they come again in another
+    /// order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) optimizer: OptimizerConfig,
+    /// Of the tiny world's rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mix: Option<CriticMix>,
+}
+
+impl CriticStage {
+    pub(crate) fn size(&self) -> StageSize<'_> {
+        StageSize {
+            rows: self.rows,
+            batch_rows: self.batch_rows,
+            optimizer: &self.optimizer,
+        }
+    }
+}
+
+/// What is done with tasks whose prompts are too long for a role. No prompt is ever cut by its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Prompts {
+    pub(crate) over_long: OverLong,
+    /// Most tokens of a critic's prompt; of models here never more than leave room for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) critic_tokens: Option<usize>,
+    /// Most tokens of a reviser's prompt, a critique of `critic.max_tokens` included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reviser_tokens: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OverLong {
+    /// Nothing runs, and the tasks are counted.
+    #[default]
+    Refuse,
+    /// They are left out and counted.
+    LeaveOut,
+    /// The examples of their statements are left out, and a line says so; tasks that are too long all the same are
+    /// left out. Both are counted.
+    Shorten,
 }
 
 impl Default for Sft {
@@ -162,42 +229,61 @@ impl Default for Sandbox {
 }
 
 impl Recipe {
-    /// Directories of models are taken relative to `place`.
+    /// Directories of models and files of supervised rows are taken relative to `place`.
     pub(super) fn amend(&mut self, place: &Path) {
         self.critic.model.resolve(place);
         self.reviser.model.resolve(place);
+        for file in self
+            .sft
+            .critic
+            .iter_mut()
+            .filter_map(|stage| stage.file.as_mut())
+        {
+            let joined = place.join(&*file);
+            *file = absolute(&joined).unwrap_or(joined);
+        }
     }
 
-    /// The critic, then the reviser.
+    /// The critic, then the reviser, as far as they are models here.
     pub(super) fn common(&self) -> Common<'_> {
         let (critic, reviser) = (&self.sft.critic, &self.sft.reviser);
-        let critic = PolicySettings {
-            stages: critic.iter().map(Stage::size).collect(),
-            reinforced: true,
-            ..self.critic.policy("critic")
-        };
-        let reviser = PolicySettings {
+        let critic = self.critic.policy("critic").map(|policy| PolicySettings {
+            stages: critic.iter().map(CriticStage::size).collect(),
+            reinforced: self.rl.is_some(),
+            ..policy
+        });
+        let reviser = self.reviser.policy("reviser").map(|policy| PolicySettings {
             stages: reviser.iter().map(Stage::size).collect(),
-            ..self.reviser.policy("reviser")
-        };
+            ..policy
+        });
         Common {
             name: &self.name,
             seed: self.seed,
             threads: self.threads,
             training: self.training,
             tokenizer: self.tokenizer.as_ref(),
-            policies: vec![critic, reviser],
-            rl: Some(&self.rl),
+            policies: critic.into_iter().chain(reviser).collect(),
+            rl: self.rl.as_ref(),
             rollout: &self.rollout,
         }
     }
 
     /// How fixed texts are said: whole.
     pub(super) fn scripted(&self) -> Sampling {
-        Sampling::greedy(match &self.critic.model {
-            ModelSource::Random(model) => model.context,
-            ModelSource::Checkpoint(_) => LONGEST_CONTEXT,
+        Sampling::greedy(match self.critic.model.here() {
+            Some(ModelSource::Random(model)) => model.context,
+            _ => LONGEST_CONTEXT,
         })
+    }
+
+    /// Every role's name and settings.
+    pub(super) fn roles(&self) -> [(&'static str, &Role); 2] {
+        [(CRITIC, &self.critic), (REVISER, &self.reviser)]
+    }
+
+    /// Whether there is nothing to train.
+    pub(super) fn only_evaluates(&self) -> bool {
+        self.rl.is_none() && self.sft.critic.is_empty() && self.sft.reviser.is_empty()
     }
 }
 
@@ -216,20 +302,39 @@ impl Role {
         settings.sampling()
     }
 
-    fn policy<'a>(&'a self, name: &'a str) -> PolicySettings<'a> {
-        PolicySettings {
+    /// The model that plays the role, where it is one of its own and runs here.
+    fn policy<'a>(&'a self, name: &'a str) -> Option<PolicySettings<'a>> {
+        Some(PolicySettings {
             name,
             key: name.to_owned(),
-            model: &self.model,
+            model: self.model.here()?,
             begins_as: None,
             lora: self.lora.as_ref(),
             samplings: vec![(name.to_owned(), self.sampling())],
             stages: Vec::new(),
             reinforced: false,
-        }
+        })
+    }
+
+    /// The endpoint that plays the role.
+    pub(super) fn endpoint(&self) -> Option<NamedEndpoint<'_>> {
+        let RoleModel::Endpoint(model) = &self.model else {
+            return None;
+        };
+        Some(NamedEndpoint {
+            model,
+            api_key_env: self.api_key_env.as_deref(),
+            timeout_s: self.timeout_s,
+        })
     }
 }
 
 fn share_right() -> f64 {
     0.3
+}
+fn ten_minutes() -> f64 {
+    600.0
+}
+fn is_ten_minutes(seconds: &f64) -> bool {
+    *seconds == ten_minutes()
 }

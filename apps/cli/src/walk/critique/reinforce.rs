@@ -9,7 +9,7 @@ use rollout::Roles;
 use serde_json::json;
 use train::StepDone;
 
-use super::{CritiqueRun, lessons::CRITIC_SFT};
+use super::{CritiqueRun, lessons::CRITIC_SFT, players::Weights, role::RoleModel};
 use crate::{
     failure::{Classify, Outcome},
     walk::{
@@ -23,46 +23,61 @@ use crate::{
 pub(super) const CRITIC_RL: &str = "critic-rl";
 
 impl CritiqueRun<'_> {
-    /// Trains the critic and returns its weights.
+    /// Trains the critic and returns its weights; `None` where the recipe trains it no further.
     pub(super) fn reinforce(
         &self,
         sets: &TaskSets<Task>,
         chats: &Chats,
-        critic: &Arc<Model>,
-        reviser: &Arc<Model>,
-    ) -> Outcome<Arc<Model>> {
+        critic: &Weights,
+        reviser: &Weights,
+    ) -> Outcome<Option<Arc<Model>>> {
         let (frame, recipe) = (self.frame, self.recipe);
-        let advantage = json!(recipe.rl.algorithm.advantage);
+        let (Some(rl), Some(model)) = (&recipe.rl, critic) else {
+            return Ok(None);
+        };
+        let advantage = json!(rl.algorithm.advantage);
         frame.screen.headline(format!(
             "Reinforcement: the critic, paid by the revision's tests; advantages by {}",
             advantage.as_str().unwrap_or_default()
         ));
         let common = recipe.common();
-        let reviser = frame
-            .engines
-            .policy(REVISER, chats.of(REVISER)?, reviser.clone())?;
+        let sampling = recipe.reviser.sampling();
+        let mut plays = vec![(CRITIC, recipe.critic.sampling())];
+        let mut frozen = Roles::default();
+        match recipe.reviser.model {
+            // It revises and learns from its critiques alone.
+            RoleModel::Critic => plays.push((REVISER, sampling)),
+            _ => {
+                let reviser = self.reviser(chats, reviser, critic)?;
+                frozen = frozen.bind_answers(REVISER, reviser, sampling);
+            }
+        }
         let trained = Reinforced {
             policy: common.policy(CRITIC)?,
-            plays: vec![(CRITIC, recipe.critic.sampling())],
+            plays,
             roles: vec![CRITIC],
-            algorithm: &recipe.rl.algorithm,
-            optimizer: &recipe.rl.optimizer,
+            algorithm: &rl.algorithm,
+            optimizer: &rl.optimizer,
             chat: chats.of(CRITIC)?,
             base: CRITIC_SFT,
-            model: critic.clone(),
+            model: model.clone(),
             checkpoint: CRITIC_RL,
         };
         let reinforcement = Reinforcement {
             policies: vec![trained],
-            frozen: Roles::default().bind(REVISER, Arc::new(reviser), recipe.reviser.sampling()),
+            frozen,
             study: self.instruments.study(recipe, Purpose::Training),
             tasks: &sets.train,
-            config: &recipe.rl,
+            config: rl,
             rollout: &recipe.rollout,
             seed: frame.seed.stream("rl", 0),
         };
         let mut models = frame.reinforce(reinforcement, line)?;
-        models.pop().context("no critic was trained").failed()
+        models
+            .pop()
+            .context("no critic was trained")
+            .failed()
+            .map(Some)
     }
 }
 

@@ -276,7 +276,7 @@ fn json_lines(lines: &[Line]) -> Outcome<Vec<u8>> {
 }
 
 /// A chat of bytes alone: fixed texts need no model's tokens.
-fn bytes() -> Outcome<Chat> {
+pub(super) fn bytes() -> Outcome<Chat> {
     let special_tokens = Chat::builtin_special_tokens();
     let options = BpeOptions {
         vocabulary: 256 + special_tokens.len(),

@@ -10,7 +10,7 @@ use critique::{
 };
 use serde_json::json;
 
-use super::{CritiqueRun, recipe::Recipe};
+use super::{CritiqueRun, critiques::check_file, recipe::Recipe};
 use crate::{
     failure::{Classify, Outcome},
     walk::tasks::{EVAL, TRAIN, TaskSets, first_of},
@@ -133,6 +133,14 @@ pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
         if let Some(path) = file {
             read_first(path, n)?;
         }
+    }
+    for file in recipe
+        .sft
+        .critic
+        .iter()
+        .filter_map(|stage| stage.file.as_ref())
+    {
+        check_file(file)?;
     }
     super::pairs::check_file(recipe)
 }

@@ -16,7 +16,7 @@ use crate::{
     args::PlanArgs,
     failure::{Classify, Outcome},
     report::{print_json, print_text},
-    walk::{Commands, Common, PolicySettings, StageSize, StudyWalk, load},
+    walk::{Commands, Common, PolicySettings, StageSize, StudyWalk, critique::DeclaredPlan, load},
 };
 
 /// Rows that are drawn to learn how long they are.
@@ -41,6 +41,15 @@ pub(crate) struct Plan {
     machine_memory_mib: Option<f64>,
     #[serde(skip)]
     engine: Engine,
+}
+
+/// What would run where the models are.
+#[derive(Serialize)]
+struct Reckoned {
+    recipe: String,
+    hash: String,
+    #[serde(flatten)]
+    plan: DeclaredPlan,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +99,17 @@ pub(crate) fn run(args: &PlanArgs) -> Outcome<()> {
 /// Plans a recipe of a study.
 pub(crate) fn of_recipe<W: StudyWalk>(args: &PlanArgs) -> Outcome<()> {
     let Resolved { value, hash, .. } = load::<W>(&args.recipe, &args.set).asked()?;
+    if let Some(declared) = W::declared(&value).asked()? {
+        let recipe = args.recipe.display().to_string();
+        return match args.json {
+            true => print_json(&Reckoned {
+                recipe,
+                hash,
+                plan: declared,
+            }),
+            false => print_text(&declared.text(&recipe, &hash)),
+        };
+    }
     W::check(&value).asked()?;
     W::check_files(&value)?;
     let common = W::common(&value);

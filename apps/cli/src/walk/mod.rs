@@ -6,7 +6,7 @@
 
 mod adapters;
 mod checkpoints;
-mod critique;
+pub(crate) mod critique;
 pub(crate) mod endpoint;
 mod engines;
 mod evaluate;

@@ -10,8 +10,12 @@ use rollout::Study;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
 use super::{
-    Engines, Frame, critique::CritiqueWalk, evaluate::Played, recall::RecallWalk,
-    repair::RepairWalk, settings::Common,
+    Engines, Frame,
+    critique::{CritiqueWalk, DeclaredPlan},
+    evaluate::Played,
+    recall::RecallWalk,
+    repair::RepairWalk,
+    settings::Common,
 };
 use crate::{
     args::{EvalArgs, PlanArgs, TrainArgs},
@@ -70,6 +74,15 @@ pub(crate) trait StudyWalk: 'static {
 
     /// An evaluation in one line.
     fn line(recipe: &Self::Recipe, evaluated: &Evaluated) -> String;
+
+    /// What the recipe would do with models that it declares and that are not here; `None` where it can be planned by
+    /// trying.
+    ///
+    /// # Errors
+    /// What is wrong with the recipe, models and files apart.
+    fn declared(_recipe: &Self::Recipe) -> anyhow::Result<Option<DeclaredPlan>> {
+        Ok(None)
+    }
 
     /// Adds the study's models and phases to a plan.
     fn plan(recipe: &Self::Recipe, plan: &mut Plan) -> Outcome<()>;

@@ -2,19 +2,41 @@
 
 use std::path::Path;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use critique::{
     CRITIC,
     prompts::{critic_lesson, reviser_lesson},
     tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
 };
+use engine::ModelConfig;
 use record::{Message, Seed};
 
 use super::{recipe::Recipe, role::RoleModel};
-use crate::walk::settings::check_seconds;
+use crate::walk::{model_source::ModelSource, settings::check_seconds};
 
 impl Recipe {
     pub(super) fn check(&self) -> anyhow::Result<()> {
+        let common = self.common();
+        self.check_declared()?;
+        self.check_sizes_declared()?;
+        common.check_sizes(&[
+            ("tasks.train", self.tasks.train, 1 << 20),
+            ("tasks.eval", self.tasks.eval, 1 << 20),
+            ("sft.drafts", self.sft.drafts, 1 << 24),
+            ("eval.samples", self.eval.samples as usize, 1 << 16),
+        ])?;
+        common.check_policies()?;
+        let mut sound: Vec<&Path> = Vec::new();
+        for policy in &common.policies {
+            let context = policy.config(common.tokenizer)?.context;
+            let example = self.example(policy.name)?;
+            policy.check_checkpoint(&mut sound, context, policy.name, &example)?;
+        }
+        Ok(())
+    }
+
+    /// What can be said without any model.
+    pub(super) fn check_declared(&self) -> anyhow::Result<()> {
         let common = self.common();
         common.check_training()?;
         ensure!(
@@ -47,21 +69,43 @@ impl Recipe {
             .map_err(|error| anyhow!("reward.{error}"))?;
         self.check_roles()?;
         self.eval.check()?;
-        common.check_sizes(&[
-            ("tasks.train", self.tasks.train, 1 << 20),
-            ("tasks.eval", self.tasks.eval, 1 << 20),
-            ("sft.drafts", self.sft.drafts, 1 << 24),
-            ("eval.samples", self.eval.samples as usize, 1 << 16),
-        ])?;
+        self.plan.check()?;
         self.check_mixes()?;
         self.check_sandbox()?;
-        common.check_rollout()?;
-        common.check_policies()?;
-        let mut sound: Vec<&Path> = Vec::new();
-        for policy in &common.policies {
-            let context = policy.config(common.tokenizer)?.context;
-            let example = self.example(policy.name)?;
-            policy.check_checkpoint(&mut sound, context, policy.name, &example)?;
+        common.check_rollout()
+    }
+
+    /// A declared checkpoint that is here has the sizes that were declared.
+    fn check_sizes_declared(&self) -> anyhow::Result<()> {
+        for (name, role) in self.roles() {
+            let Some(declared) = &role.declared else {
+                continue;
+            };
+            let Some(ModelSource::Checkpoint(directory)) = role.model.here() else {
+                anyhow::bail!(
+                    "{name}.declared has the sizes of a checkpoint, and {name}.model is none; leave it out"
+                );
+            };
+            let config = ModelConfig::load(directory).with_context(|| format!("{name}.model"))?;
+            let expected = declared.config();
+            let sizes = |config: &ModelConfig| {
+                [
+                    ("vocabulary", config.vocab_size),
+                    ("hidden_size", config.hidden_size),
+                    ("intermediate_size", config.intermediate_size),
+                    ("layers", config.n_layers),
+                    ("heads", config.n_heads),
+                    ("kv_heads", config.n_kv_heads),
+                    ("context", config.context),
+                ]
+            };
+            for ((key, declared), (_, found)) in sizes(&expected).into_iter().zip(sizes(&config)) {
+                ensure!(
+                    declared == found,
+                    "{name}.declared.{key} is {declared}, and {} has {found}",
+                    directory.display()
+                );
+            }
         }
         Ok(())
     }

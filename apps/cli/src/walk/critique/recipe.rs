@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use train::ReinforceConfig;
 
 pub(crate) use super::eval_settings::Eval;
-use super::role::RoleModel;
+use super::{
+    declared::{Assumed, Declared},
+    role::RoleModel,
+};
 use crate::walk::{
     adapters::Lora,
     endpoint::NamedEndpoint,
@@ -55,6 +58,9 @@ pub(crate) struct Recipe {
     /// Of recipes that reinforce their critic; the others evaluate it as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rl: Option<ReinforceConfig>,
+    /// What a plan is reckoned with where models are not here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) plan: Assumed,
     #[serde(default)]
     pub(crate) eval: Eval,
     #[serde(default)]
@@ -120,6 +126,9 @@ pub(crate) struct Role {
     #[serde(default = "ten_minutes", skip_serializing_if = "is_ten_minutes")]
     pub(crate) timeout_s: f64,
     pub(crate) model: RoleModel,
+    /// Sizes of the checkpoint: what a plan goes by where it is not here, and what it must have where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) declared: Option<Declared>,
     /// Train low-rank adapters in place of every weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lora: Option<Lora>,
@@ -229,18 +238,14 @@ impl Default for Sandbox {
 }
 
 impl Recipe {
-    /// Directories of models and files of supervised rows are taken relative to `place`.
+    /// Directories of models are taken relative to `place`. Files of supervised rows, as those of tasks, are taken
+    /// relative to the working directory, which no longer matters from here on.
     pub(super) fn amend(&mut self, place: &Path) {
         self.critic.model.resolve(place);
         self.reviser.model.resolve(place);
-        for file in self
-            .sft
-            .critic
-            .iter_mut()
-            .filter_map(|stage| stage.file.as_mut())
-        {
-            let joined = place.join(&*file);
-            *file = absolute(&joined).unwrap_or(joined);
+        let stages = self.sft.critic.iter_mut();
+        for file in stages.filter_map(|stage| stage.file.as_mut()) {
+            *file = absolute(&*file).unwrap_or_else(|_| file.clone());
         }
     }
 
@@ -279,6 +284,18 @@ impl Recipe {
     /// Every role's name and settings.
     pub(super) fn roles(&self) -> [(&'static str, &Role); 2] {
         [(CRITIC, &self.critic), (REVISER, &self.reviser)]
+    }
+
+    /// The roles whose checkpoints are declared and not here, with their directories.
+    pub(super) fn absent(&self) -> Vec<(&'static str, &Path)> {
+        let absent = self.roles().into_iter().filter_map(|(name, role)| {
+            let ModelSource::Checkpoint(directory) = role.model.here()? else {
+                return None;
+            };
+            let declared = role.declared.is_some() && !directory.join("config.json").exists();
+            declared.then_some((name, directory.as_path()))
+        });
+        absent.collect()
     }
 
     /// Whether there is nothing to train.

@@ -170,7 +170,7 @@ fn free_directory(name: &str) -> PathBuf {
 
 /// The first Ctrl-C, or request to terminate, asks the loops to stop where nothing is lost; the
 /// second ends the process.
-fn stop_on_request(runtime: &Runtime, stop: &Stop, screen: Screen) -> Outcome<()> {
+pub(crate) fn stop_on_request(runtime: &Runtime, stop: &Stop, screen: Screen) -> Outcome<()> {
     // The handlers stand when this returns, so no signal of a started run goes unheard.
     let _entered = runtime.enter();
     let mut interrupts = signal(SignalKind::interrupt()).failed()?;

@@ -16,6 +16,7 @@ pub mod prompts;
 mod reward;
 mod study;
 pub mod suspicion;
+pub mod synthesis;
 mod task;
 pub mod tiny;
 

@@ -13,7 +13,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use dataset::RowErrors;
 
-use crate::{failure::Outcome, screen::Screen};
+use crate::{
+    failure::Outcome,
+    screen::Screen,
+    walk::critique::synthesize::{self, SynthesizeArgs},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
@@ -41,6 +45,9 @@ enum DataCommand {
     Mutate(mutate::MutateArgs),
     /// Write the rows of a step of a run for others, as docs/verl.md says
     ExportBatch(export_batch::ExportBatchArgs),
+    /// Write critiques to learn from: solutions are sampled and run, and a model that is told what came of it
+    /// explains them
+    Synthesize(SynthesizeArgs),
     /// Write tasks of the repair study as the Parquet file that verl trains from
     Register(repair::RegisterArgs),
 }
@@ -67,6 +74,7 @@ pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
         } => repair::prepare(args, screen),
         DataCommand::Register(args) => repair::register(args),
         DataCommand::Check { files, json } => check::run(files, *json, screen),
+        DataCommand::Synthesize(args) => synthesize::run(args, screen),
         DataCommand::Mutate(args) => mutate::run(args, screen),
         DataCommand::ExportBatch(args) => export_batch::run(args, screen),
     }

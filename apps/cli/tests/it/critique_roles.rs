@@ -240,7 +240,8 @@ fn a_critic_learns_from_a_file_and_long_prompts_are_left_out_or_refused() {
 
     // Ten rows, each three times.
     written(&first, &at("critiques.jsonl"), 10);
-    let sets = [&elsewhere[..], &[stage(30).as_str(), "rl.steps=1"]].concat();
+    let thrice = stage(30);
+    let sets = [&elsewhere[..], &[thrice.as_str(), "rl.steps=1"]].concat();
     let (run, output) = run_of(directory.path(), "run", &sets);
     assert_success(&output);
     let steps = committed(&run);

@@ -43,3 +43,4 @@ mod sandbox_faults;
 mod sandbox_run;
 mod serve;
 mod serve_lifecycle;
+mod synthesize;

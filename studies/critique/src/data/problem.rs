@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dataset::{DatasetError, Row, RowError, RowErrors, Rows};
-use judge::{Judge, JudgeError, Tests, Verdict, rows};
+use judge::{Feedback, Judge, JudgeError, Tests, Verdict, rows};
 use record::TaskId;
 use serde_json::{Map, Value};
 
@@ -145,6 +145,20 @@ impl Problem {
     pub async fn verdict(&self, judge: &Judge, program: &str) -> Result<Verdict, JudgeError> {
         within(judge, self.time_limit_s)
             .verdict(program, &self.tests)
+            .await
+    }
+
+    /// The same with what each failed test asked and expected: gold, for hints of teachers alone.
+    ///
+    /// # Errors
+    /// As [`Self::verdict`].
+    pub(crate) async fn feedback(
+        &self,
+        judge: &Judge,
+        program: &str,
+    ) -> Result<Feedback, JudgeError> {
+        within(judge, self.time_limit_s)
+            .feedback(program, &self.tests)
             .await
     }
 }

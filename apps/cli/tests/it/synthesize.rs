@@ -1,0 +1,276 @@
+//! `etude data synthesize`: rows from a model behind an endpoint, before and after a kill, and from one here.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    bad_input::complaint,
+    chat_server::ChatServer,
+    etude::{assert_success, etude, package, wait_while_running},
+};
+
+/// Sums and differences, as a problem file has them.
+fn problems(to: &Path, n: usize) {
+    let mut lines = String::new();
+    for number in 0..n {
+        let case = |a: usize, b: usize| serde_json::json!({"input": {"stdin": format!("{a} {b}\n")}, "output": {"stdout": format!("{}\n", a + b + number)}});
+        let row = serde_json::json!({
+            "task_id": number,
+            "problem": format!("Print the sum of two numbers and {number}."),
+            "all_uts": serde_json::to_string(&[case(1, 2), case(2, 1), case(0, 5)]).unwrap(),
+            "time_limit": 2.0,
+        });
+        lines += &(row.to_string() + "\n");
+    }
+    fs::write(to, lines).unwrap();
+}
+
+const RIGHT: &str = "a, b = map(int, input().split())\nprint(a + b + NUMBER)";
+
+/// Solves even problems, raises on some and forgets the number on the others; criticises by the hint, of which it
+/// speaks where the number is 4; revises rightly whatever it is told.
+fn model() -> ChatServer {
+    ChatServer::start(|messages| {
+        let asked = messages.last().unwrap()["content"].as_str().unwrap();
+        let first = messages[1]["content"].as_str().unwrap();
+        let number = first.split("two numbers and ").nth(1).unwrap();
+        let number: usize = number.split('.').next().unwrap().parse().unwrap();
+        let right = RIGHT.replace("NUMBER", &number.to_string());
+        if asked.contains("<hint>") {
+            let hint = asked.split("<hint>").last().unwrap();
+            let passes = asked.contains("Every test passes");
+            let told = if number == 4 {
+                "The hint says so. "
+            } else {
+                ""
+            };
+            assert_eq!(passes, number.is_multiple_of(2), "{hint}");
+            assert_eq!(
+                asked.contains("ZeroDivisionError"),
+                number % 4 == 3,
+                "{asked}"
+            );
+            let judgment = if passes { "Correct" } else { "Incorrect" };
+            return format!(
+                "Analysis:\n{told}Yes.\n\nImprovement suggestions:\nNone.\n\nOverall judgment: {judgment}"
+            );
+        }
+        let program = match (messages.len(), number % 4) {
+            (4, _) | (_, 0 | 2) => right,
+            (_, 3) => "print(1 / 0)".to_owned(),
+            _ => right.replace(&format!(" + {number}"), ""),
+        };
+        format!("Here:\n```python\n{program}\n```")
+    })
+}
+
+fn synthesize(scratch: &Path, file: &Path, out: &Path, arguments: &[&str]) -> Command {
+    let mut command = etude(scratch, ["data", "synthesize", "--samples", "2", "--json"]);
+    command.arg(file).args(["--out".as_ref(), out.as_os_str()]);
+    command.args(arguments);
+    command
+}
+
+fn rows(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn rows_are_the_same_when_the_command_was_killed_and_no_sample_is_asked_for_again() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    problems(&at("problems.jsonl"), 10);
+    let server = model();
+    let arguments = [
+        "--model",
+        &server.name,
+        "--keep-failed",
+        "--concurrency",
+        "2",
+    ];
+    let command = |out: &str| {
+        synthesize(
+            directory.path(),
+            &at("problems.jsonl"),
+            &at(out),
+            &arguments,
+        )
+    };
+    let output = command("whole").output().unwrap();
+    assert_success(&output);
+    // A solution, a critique and a revision of each sample.
+    assert_eq!(server.asked(), 3 * 20);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["counts"]["samples"], 20);
+    assert_eq!(told["counts"]["dropped: mentions the hint"], 2);
+    assert_eq!(told["counts"]["rows"], 18);
+    assert_eq!(told["counts"]["tasks"], 20);
+
+    let lessons = rows(&at("whole/sft.jsonl"));
+    assert_eq!(lessons.len(), 18);
+    for lesson in &lessons {
+        let asked = lesson["critic_instruction"].as_str().unwrap();
+        assert!(
+            !asked.contains("hint") && asked.contains("<answer>\n```python\n"),
+            "{asked}"
+        );
+        let right = lesson["success"].as_bool().unwrap();
+        assert_eq!(lesson["judgment"] == "correct", right, "{lesson}");
+    }
+    let tasks = rows(&at("whole/rl.jsonl"));
+    let right = tasks
+        .iter()
+        .filter(|task| task["facts"]["initially_right"] == true);
+    assert_eq!((tasks.len(), right.count()), (20, 10));
+
+    let before = server.asked();
+    let mut child = command("killed")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(
+        wait_while_running(&mut child, || server.asked() >= before + 24),
+        "the command ended before the kill"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let killed_at = server.asked();
+    let output = command("killed").output().unwrap();
+    assert_success(&output);
+    let again = server.asked() - killed_at;
+    // Of the two samples on their way, what was said may be lost; of the others, nothing.
+    let done = (killed_at - before) / 3;
+    assert!(
+        again <= 3 * (20 - done.saturating_sub(2)),
+        "{again} after {done}"
+    );
+    for file in ["sft.jsonl", "rl.jsonl", "synthesis.json"] {
+        let (here, there) = (
+            fs::read(at("killed").join(file)),
+            fs::read(at("whole").join(file)),
+        );
+        assert!(here.unwrap() == there.unwrap(), "{file} differs");
+    }
+
+    // Once more: nothing is asked. With other options: refused.
+    let asked = server.asked();
+    assert_success(&command("killed").output().unwrap());
+    assert_eq!(server.asked(), asked);
+    let output = command("killed").arg("--balance").output().unwrap();
+    assert_eq!(complaint(&output, 2, &["other options", "--out"]), None);
+}
+
+#[test]
+fn a_dead_model_leaves_a_folder_to_go_on_with() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    problems(&at("problems.jsonl"), 6);
+    let server = model();
+    let arguments = ["--model", &server.name, "--concurrency", "1"];
+    let command = || {
+        synthesize(
+            directory.path(),
+            &at("problems.jsonl"),
+            &at("out"),
+            &arguments,
+        )
+    };
+    server.die_after(9);
+    let output = command().output().unwrap();
+    assert_eq!(complaint(&output, 1, &["without a verdict"]), None);
+    assert!(!at("out/sft.jsonl").exists());
+    server.come_back();
+    let before = server.asked();
+    assert_success(&command().output().unwrap());
+    assert_eq!(server.asked() - before, 3 * (12 - 3));
+    assert!(at("out/sft.jsonl").exists());
+}
+
+#[test]
+fn a_model_here_writes_what_it_can() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    problems(&at("problems.jsonl"), 2);
+    let config = engine::ModelConfig {
+        n_kv_heads: 1,
+        context: 2048,
+        ..engine::ModelConfig::qwen2(384, 32, 2, 2)
+    };
+    let model = engine::Model::random(config, record::Seed(1)).unwrap();
+    model.save(&at("model")).unwrap();
+    let chat = chat::Chat::load(&package("../../crates/chat/tests/fixtures/chat")).unwrap();
+    chat.save(&at("model")).unwrap();
+    let name = format!("hf:{}", at("model").display());
+    let arguments = ["--model", &name, "--max-tokens", "16"];
+    let output = synthesize(
+        directory.path(),
+        &at("problems.jsonl"),
+        &at("out"),
+        &arguments,
+    )
+    .output();
+    let output = output.unwrap();
+    assert_success(&output);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&told["counts"]["samples"], &told["counts"]["tasks"]),
+        (&4.into(), &4.into())
+    );
+    assert_eq!(told["counts"]["rows"], 0);
+}
+
+#[test]
+fn what_is_no_model_or_no_problem_is_named() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(
+        at("problems.jsonl"),
+        "{\"task_id\": 1, \"problem\": \"x\"}\n",
+    )
+    .unwrap();
+    let cases: [(&[&str], &[&str]); 3] = [
+        (
+            &["--model", "hf:nowhere"],
+            &["problems.jsonl", "line 1", "all_uts"],
+        ),
+        (&["--model", "x", "--top-p", "2"], &["--top-p", "2"]),
+        (
+            &["--model", "x", "--temperature", "NaN"],
+            &["--temperature"],
+        ),
+    ];
+    for (arguments, says) in cases {
+        let command = synthesize(
+            directory.path(),
+            &at("problems.jsonl"),
+            &at("out"),
+            arguments,
+        )
+        .output();
+        assert_eq!(complaint(&command.unwrap(), 2, says), None, "{arguments:?}");
+    }
+    problems(&at("problems.jsonl"), 1);
+    let arguments = ["--model", "gpt"];
+    let output = synthesize(
+        directory.path(),
+        &at("problems.jsonl"),
+        &at("out"),
+        &arguments,
+    )
+    .output();
+    assert_eq!(
+        complaint(&output.unwrap(), 2, &["gpt", "hf:", "openai:"]),
+        None
+    );
+    assert!(!at("out").exists());
+}

@@ -1,0 +1,8 @@
+//! Stage I: critiques to learn from, written by a model that is told what running the program has shown (spec of
+//! the critique study, section 1.3).
+
+mod rows;
+mod study;
+
+pub use rows::{Filters, LessonRow, PairRow, Written, lessons, pairs};
+pub use study::{Assignment, GENERATOR, Synthesis, SynthesisNotes};

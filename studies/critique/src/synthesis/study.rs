@@ -1,0 +1,181 @@
+//! One sample of one problem: a solution, its run, a critique from a hint of that run, a revision, and its run.
+
+use std::collections::BTreeMap;
+
+use code::{Fence, extract_python};
+use judge::{Judge, Verdict, VerdictStatus};
+use record::{Cluster, Episode, Estimate, Fault, Group, Reward, StopReason, TaskId, proportion};
+use rollout::{Cx, Played, Study, TaskRow};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data::Problem,
+    format::{Gate, Judgment, Reading, read_critique},
+    hint::hint,
+    play::{CRITIC, REVISER},
+    prompts::{critique_prompt, generation_prompt, hinted_critique_prompt, revision_prompt},
+    task::Public,
+};
+
+/// The role that writes solutions.
+pub const GENERATOR: &str = "generator";
+
+/// A problem to write solutions and critiques for.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Unique among all problems of a synthesis: the file and the problem's name in it.
+    pub id: TaskId,
+    pub problem: Problem,
+}
+
+impl TaskRow for Assignment {
+    fn id(&self) -> &TaskId {
+        &self.id
+    }
+}
+
+/// Plays every assignment as often as solutions are wanted.
+pub struct Synthesis {
+    pub judge: Judge,
+}
+
+/// What came of one sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SynthesisNotes {
+    /// The generator's answer, whole.
+    pub solution: String,
+    pub program: String,
+    /// The program passes every test.
+    pub success: bool,
+    /// The share of tests that it passes.
+    pub success_float: f64,
+    pub verdict: Verdict,
+    pub hint: String,
+    /// What the critic is asked without the hint: the user's turn.
+    pub critic_instruction: String,
+    pub critique: String,
+    /// It came to its end.
+    pub critique_finished: bool,
+    /// As the strict gate reads it.
+    pub judgment: Option<Judgment>,
+    pub revision: String,
+    pub revised_program: String,
+    pub revised_success: bool,
+    pub revised_verdict: Verdict,
+}
+
+impl Study for Synthesis {
+    type Task = Assignment;
+
+    async fn play<'a>(&'a self, task: &'a Assignment, cx: &'a mut Cx) -> Result<Played, Fault> {
+        let problem = &task.problem;
+        let asked = generation_prompt(&problem.statement, problem.prompter);
+        let solution = cx.ask(GENERATOR, &asked).await?.text;
+        let program = extract_python(&solution, Fence::First).program.to_owned();
+        let found = problem.feedback(&self.judge, &program).await;
+        let found = found.map_err(Fault::infra)?;
+        some_tests(task, &found.verdict)?;
+        let hint = hint(&found, cx.seed("hint"));
+        let public = Public {
+            statement: problem.statement.clone(),
+            program,
+            prompter: problem.prompter,
+        };
+        let critique = cx
+            .ask(CRITIC, &hinted_critique_prompt(&public, &hint))
+            .await?;
+        let reading = match critique.stop {
+            StopReason::Stop => read_critique(&critique.text, Gate::Strict),
+            StopReason::Length => Reading::unfinished(),
+        };
+        let revision = cx
+            .ask(REVISER, &revision_prompt(&public, &critique.text))
+            .await?;
+        let revised_program = extract_python(&revision.text, Fence::First)
+            .program
+            .to_owned();
+        let revised = problem.verdict(&self.judge, &revised_program).await;
+        let revised = revised.map_err(Fault::infra)?;
+        let asked = critique_prompt(&public);
+        let notes = SynthesisNotes {
+            solution,
+            program: public.program,
+            success: found.verdict.passed,
+            success_float: found.verdict.n_passed as f64 / found.verdict.n_tests.max(1) as f64,
+            verdict: found.verdict,
+            hint,
+            critic_instruction: asked
+                .last()
+                .map_or_else(String::new, |turn| turn.content.clone()),
+            critique: critique.text,
+            critique_finished: critique.stop == StopReason::Stop,
+            judgment: reading.judgment,
+            revision: revision.text,
+            revised_program,
+            revised_success: revised.passed,
+            revised_verdict: revised,
+        };
+        Ok(Played {
+            reward: Reward::of("revised_success", f64::from(notes.revised_success)),
+            notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
+        })
+    }
+
+    fn counters(&self) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+
+    fn step_metrics(
+        &self,
+        _groups: &[Group],
+        counted: &BTreeMap<String, f64>,
+    ) -> BTreeMap<String, f64> {
+        counted.clone()
+    }
+
+    /// Shares of all samples, with intervals over problems: `success` of solutions and `revised_success` of their
+    /// revisions, `judged_truly` of critiques.
+    fn evaluation_metrics(&self, groups: &[Group]) -> BTreeMap<String, Estimate> {
+        type Measure = fn(&SynthesisNotes) -> bool;
+        let measures: [(&str, Measure); 3] = [
+            ("success", |notes| notes.success),
+            ("revised_success", |notes| notes.revised_success),
+            ("judged_truly", |notes| {
+                notes.judgment.map(|judgment| judgment == Judgment::Correct) == Some(notes.success)
+            }),
+        ];
+        let problems: Vec<Vec<SynthesisNotes>> = groups
+            .iter()
+            .map(|group| group.episodes.iter().filter_map(notes_of).collect())
+            .collect();
+        let estimates = measures.into_iter().filter_map(|(name, measure)| {
+            let clusters = problems.iter().map(|samples| Cluster {
+                hits: samples.iter().filter(|notes| measure(notes)).count() as f64,
+                total: samples.len() as f64,
+            });
+            Some((name.to_owned(), proportion(clusters)?))
+        });
+        estimates.collect()
+    }
+
+    fn replay(&self, episode: &Episode) {
+        if let Some(notes) = notes_of(episode) {
+            for verdict in [notes.verdict, notes.revised_verdict] {
+                self.judge.prime(verdict.key, verdict);
+            }
+        }
+    }
+}
+
+/// What came of an episode that reached its verdicts.
+pub(super) fn notes_of(episode: &Episode) -> Option<SynthesisNotes> {
+    episode.outcome.reward()?;
+    serde_json::from_value(episode.notes.clone()).ok()
+}
+
+fn some_tests(task: &Assignment, verdict: &Verdict) -> Result<(), Fault> {
+    match verdict.status {
+        VerdictStatus::NoTests => Err(Fault::grader(format!("problem {} has no tests", task.id))),
+        _ => Ok(()),
+    }
+}

@@ -13,7 +13,7 @@ use crate::{
 const ROUNDS: &str = "/rounds";
 
 /// What is compared over seeds, of however many rounds there are.
-pub(super) const OVER_SEEDS: [&str; 19] = [
+pub(super) const OVER_SEEDS: [&str; 22] = [
     "pass_at_1/round-0",
     "pass_at_1/round-1",
     "pass_at_1/round-2",
@@ -30,6 +30,9 @@ pub(super) const OVER_SEEDS: [&str; 19] = [
     "gain_over_start/round-1",
     "gain_over_start/round-5",
     "gain_over_no_critique/round-1",
+    "gain_over_no_critique/round-2",
+    "gain_over_no_critique/round-3",
+    "gain_over_no_critique/round-4",
     "gain_over_no_critique/round-5",
     "judgment_f1/round-1",
     "judgment_f1/round-5",

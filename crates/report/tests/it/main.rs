@@ -10,3 +10,4 @@ mod fixture;
 mod recall;
 mod recall_fixture;
 mod render;
+mod rounds;

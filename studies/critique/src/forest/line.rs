@@ -71,6 +71,10 @@ pub enum ForestError {
     },
     #[error("line {line}: {reason}")]
     Shape { line: usize, reason: String },
+    #[error("a generation is of the problem {task_id}, which no evaluation task is of")]
+    NoTask { task_id: String },
+    #[error("there is no generation in it, so no program to begin with")]
+    NoProgram,
 }
 
 /// Reads the lines of a forest and checks that every node follows the one that it comes from.

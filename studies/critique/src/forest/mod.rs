@@ -7,11 +7,13 @@
 //! ([`Line`]).
 
 mod grow;
+mod initial;
 mod line;
 mod round;
 mod start;
 
 pub use grow::Forest;
+pub use initial::initial_programs;
 pub use line::{ForestError, Line, NodeType, read_forest};
 pub use round::{Round, Votes};
 pub use start::{Start, Started};

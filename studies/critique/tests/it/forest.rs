@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use critique::{
     CRITIC, Critique, Made, Purpose, REVISER, RewardConfig, Task,
-    forest::{Forest, NodeType, Round, Start, read_forest},
+    forest::{Forest, NodeType, Round, Start, initial_programs, read_forest},
     metrics::rounds::{Trajectory, of_rounds},
     tiny::Split,
 };
@@ -140,6 +140,15 @@ async fn programs_go_on_until_they_are_found_correct() {
         .map(|line| serde_json::to_string(line).unwrap() + "\n")
         .collect();
     assert_eq!(read_forest(&text).unwrap(), lines);
+    let again = initial_programs(&lines, &tasks).unwrap();
+    let programs = |tasks: &[Arc<Task>]| -> Vec<(String, bool)> {
+        tasks
+            .iter()
+            .map(|task| (task.public.program.clone(), task.facts.initially_right))
+            .collect()
+    };
+    assert_eq!(programs(&again), programs(&tasks));
+    assert!(initial_programs(&lines, &tasks[1..]).is_err());
     let last = lines.last().unwrap();
     assert_eq!(last.success, Some(1.0));
     assert_eq!(last.metadata.result["accepted"], true);

@@ -34,6 +34,10 @@ pub(crate) struct Eval {
     /// Also the reviser as its own critic, reports of test runs as critiques, and the right critiques.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) baselines: bool,
+    /// A file of nodes, this program's or the original's: what it generated are the initial programs, in place of those
+    /// of the tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) forest: Option<PathBuf>,
     /// Also judge pairs of a right and a wrong answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pairs: Option<Pairs>,
@@ -64,6 +68,7 @@ impl Default for Eval {
             votes: 1,
             stop_at_correct: false,
             baselines: false,
+            forest: None,
             pairs: None,
         }
     }

@@ -21,7 +21,7 @@ use super::{
     prompts::fitting,
     recipe::Recipe,
     reinforce::CRITIC_RL,
-    rounds::{Contender, Rounds, evaluated, said},
+    rounds::{Contender, Rounds, evaluated, initial, said},
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
@@ -93,7 +93,8 @@ impl CritiqueRun<'_> {
             self.gates(&sets.eval, &chat, &reviser)?;
         }
         if self.recipe.eval.in_rounds() {
-            let rounds = self.rounds(&sets.eval);
+            let tasks = initial(self.recipe, &sets.eval)?;
+            let rounds = self.rounds(&tasks);
             self.begin(&rounds)?;
             let no_critique = self.baselines(&rounds, &reviser)?;
             let contender = self.contender(name, policy, critic, reviser);
@@ -197,7 +198,8 @@ impl CritiqueRun<'_> {
         let critic = self.critic(CRITIC_RL, chats, &critic)?;
         if self.recipe.eval.in_rounds() {
             let contender = self.contender("rl", CRITIC_RL, critic, reviser);
-            self.contend(&self.rounds(&sets.eval), &contender, no_critique)?;
+            let tasks = initial(self.recipe, &sets.eval)?;
+            self.contend(&self.rounds(&tasks), &contender, no_critique)?;
             return self.pairs("rl", &contender.critic, &sets.eval);
         }
         self.criticise("rl", CRITIC_RL, critic, reviser, &sets.eval)
@@ -278,6 +280,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
         .filter_map(|(role, chat)| Some((role.to_owned(), chat?)))
         .collect();
     let (tasks, _) = fitting(recipe, &chats, &tasks)?;
+    let tasks = initial(recipe, &tasks)?;
     let rounds = rounds_again(again, recipe, &instruments, &tasks)?;
     let mut results = Vec::new();
     for (name, policy, weights) in critics {

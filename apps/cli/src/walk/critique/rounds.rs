@@ -1,11 +1,12 @@
 //! Rounds of critique and revision: every contender's forest, its measures and its file.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use anyhow::Context;
 use chat::{BpeOptions, Chat, Tokenizer};
 use critique::{
     CRITIC, Purpose, REVISER, Task,
-    forest::{Forest, Line, Round, Start},
+    forest::{Forest, Line, Round, Start, initial_programs, read_forest},
     metrics::rounds::{Trajectory, of_rounds, relative_gain},
 };
 use eval::Evaluated;
@@ -155,6 +156,29 @@ impl<'a> Rounds<'a> {
         }
         measures
     }
+}
+
+/// The programs that forests begin with: those of the tasks, or those of the file that the recipe names.
+pub(super) fn initial(recipe: &Recipe, tasks: &[Arc<Task>]) -> Outcome<Vec<Arc<Task>>> {
+    let Some(path) = &recipe.eval.forest else {
+        return Ok(tasks.to_vec());
+    };
+    let named = || path.display().to_string();
+    initial_programs(&nodes(path)?, tasks)
+        .with_context(named)
+        .asked()
+}
+
+/// Reads the file of nodes that a recipe names.
+pub(super) fn check_file(recipe: &Recipe) -> Outcome<()> {
+    let file = recipe.eval.forest.as_deref();
+    file.map_or(Ok(()), |path| nodes(path).map(drop))
+}
+
+fn nodes(path: &Path) -> Outcome<Vec<Line>> {
+    let named = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(named).asked()?;
+    read_forest(&text).with_context(named).asked()
 }
 
 impl CritiqueRun<'_> {

@@ -142,5 +142,6 @@ pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
     {
         check_file(file)?;
     }
+    super::rounds::check_file(recipe)?;
     super::pairs::check_file(recipe)
 }

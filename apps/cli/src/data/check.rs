@@ -1,4 +1,4 @@
-//! `etude data check`: what is in files of tasks, and everything that is wrong with them.
+//! `etude data check`: what is in files of tasks and of problems, and everything that is wrong with them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -6,17 +6,45 @@ use std::{
 };
 
 use anyhow::anyhow;
+use clap::Args;
+use critique::data::{Problem, task_of_row};
 use dataset::{DatasetError, Place, Row, RowError, RowErrors, Rows};
 use recall::{TurnRole, adapters::check_task};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{SHOWN_ERRORS, say_errors};
+use super::{
+    SHOWN_ERRORS,
+    judging::JudgingArgs,
+    say_errors,
+    solved::{Found, Solved, solve},
+};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
     screen::{Screen, count_of},
 };
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Files of tasks or of problems: .jsonl, .json or .parquet; ids must be unique in all of them together
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Keep the good problems of the file here: those that one of their own solutions solves
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Problems that bring no solution are not good
+    #[arg(long, requires = "to")]
+    require_solution: bool,
+    /// Read only, and run nothing
+    #[arg(long, conflicts_with = "to")]
+    no_run: bool,
+    #[command(flatten)]
+    judging: JudgingArgs,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
 
 /// What a file holds.
 #[derive(Serialize)]
@@ -30,12 +58,24 @@ struct Checked {
     bad_rows: u64,
     /// The first of them.
     errors: Vec<String>,
+    /// What running the problems' own programs told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    solutions: Option<Solved>,
     #[serde(skip)]
     names: BTreeSet<String>,
+    #[serde(skip)]
+    problems: Vec<Found>,
 }
 
 /// Fails where a row is bad.
-pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> {
+pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
+    let CheckArgs { files, to, .. } = args;
+    if to.is_some() && files.len() > 1 {
+        return Err(Failure::Asked(anyhow!(
+            "--to keeps the good problems of one file, and {} files are given; check each for itself",
+            files.len()
+        )));
+    }
     let mut ids = HashMap::new();
     let mut checked = Vec::new();
     let mut bad = 0;
@@ -60,7 +100,10 @@ pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> 
             }
         }
     }
-    if json {
+    if bad == 0 {
+        judge_problems(args, &mut checked, screen)?;
+    }
+    if args.json {
         print_json(&json!({ "files": checked }))?;
     } else {
         print_text(&text(&checked))?;
@@ -68,6 +111,49 @@ pub(crate) fn run(files: &[PathBuf], json: bool, screen: Screen) -> Outcome<()> 
     if bad > 0 {
         let rows = if bad == 1 { "row is" } else { "rows are" };
         return Err(Failure::Failed(anyhow!("{bad} {rows} bad")));
+    }
+    let solutions = checked.iter().filter_map(|file| file.solutions.as_ref());
+    let unsolved: u64 = solutions.map(|solved| solved.unsolved).sum();
+    if unsolved > 0 && to.is_none() {
+        let problems = if unsolved == 1 {
+            "problem is"
+        } else {
+            "problems are"
+        };
+        return Err(Failure::Failed(anyhow!(
+            "{unsolved} {problems} not solved by their own solutions; keep the others with --to FILE"
+        )));
+    }
+    Ok(())
+}
+
+/// Judges the problems of every file by their own programs.
+fn judge_problems(args: &CheckArgs, checked: &mut [Checked], screen: Screen) -> Outcome<()> {
+    for file in checked {
+        if file.problems.is_empty() {
+            if let Some(to) = &args.to {
+                return Err(Failure::Asked(anyhow!(
+                    "{} holds tasks and no problems, so nothing can be kept in {}",
+                    file.file.display(),
+                    to.display()
+                )));
+            }
+            continue;
+        }
+        if args.no_run {
+            continue;
+        }
+        let kept = (args.to.as_deref(), args.require_solution);
+        let solved = solve(&file.problems, &args.judging, kept, screen)?;
+        let shown = solved.failures.iter().take(SHOWN_ERRORS);
+        shown.for_each(|failure| screen.say(failure));
+        let more = solved.failures.len().saturating_sub(SHOWN_ERRORS);
+        if more > 0 {
+            screen.say(format!(
+                "and {more} more that their own solutions do not solve"
+            ));
+        }
+        file.solutions = Some(solved);
     }
     Ok(())
 }
@@ -84,7 +170,9 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
         counts: BTreeMap::new(),
         bad_rows: 0,
         errors: Vec::new(),
+        solutions: None,
         names: BTreeSet::new(),
+        problems: Vec::new(),
     };
     for row in Rows::open(file)? {
         let row = row?;
@@ -123,7 +211,8 @@ impl Checked {
 
     /// The id of a row that is a task of a study; what is wrong with the task goes to `errors`.
     fn typed(&mut self, row: &Row, errors: &mut Vec<RowError>) -> Result<String, RowError> {
-        match row.object()?.get("public") {
+        let object = row.object()?;
+        match object.get("public") {
             Some(Value::Object(public)) if public.contains_key("turns") => {
                 self.is_of("recall", row)?;
                 self.take_recall(row, errors)
@@ -132,9 +221,18 @@ impl Checked {
                 self.is_of("critique", row)?;
                 self.take_critique(row)
             }
+            None if is_pair(&object) => {
+                self.is_of("critique", row)?;
+                self.count_critique(task_of_row(row)?)
+            }
+            None if is_problem(&object) => {
+                self.is_of("critique", row)?;
+                self.take_problem(row)
+            }
             _ => Err(row.error(
                 "public",
-                "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there",
+                "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there, nor a \
+                 `problem` or `content` with tests (critique)",
             )),
         }
     }
@@ -172,7 +270,10 @@ impl Checked {
     }
 
     fn take_critique(&mut self, row: &Row) -> Result<String, RowError> {
-        let task: critique::Task = row.parse()?;
+        self.count_critique(row.parse()?)
+    }
+
+    fn count_critique(&mut self, task: critique::Task) -> Result<String, RowError> {
         self.names.insert(task.facts.function.clone());
         self.count(if task.facts.initially_right {
             "right programs"
@@ -183,9 +284,36 @@ impl Checked {
         Ok(task.id.0)
     }
 
+    fn take_problem(&mut self, row: &Row) -> Result<String, RowError> {
+        let problem = Problem::of_row(row)?;
+        let (id, kind) = (problem.task_id.clone(), problem.prompter.name());
+        self.count(&format!("problems of kind {kind}"));
+        *self.counts.entry("tests".to_owned()).or_default() += problem.test_count() as u64;
+        let source = problem.data_source.as_deref().unwrap_or_default();
+        self.names.insert(format!("{source}/{id}"));
+        self.problems.push(Found {
+            file: row.path().to_owned(),
+            place: row.place(),
+            problem,
+        });
+        Ok(id)
+    }
+
     fn count(&mut self, what: &str) {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
+}
+
+/// Whether a row is a problem with a program, as reinforcement reads it.
+fn is_pair(row: &Map<String, Value>) -> bool {
+    let programs = ["sanitized_solution", "solution"];
+    is_problem(row) && programs.iter().any(|name| row.contains_key(*name))
+}
+
+fn is_problem(row: &Map<String, Value>) -> bool {
+    ["problem", "content"]
+        .iter()
+        .any(|name| row.contains_key(*name))
 }
 
 fn text(checked: &[Checked]) -> String {
@@ -201,6 +329,22 @@ fn text(checked: &[Checked]) -> String {
         ));
         for (what, number) in &file.counts {
             lines.push(format!("  {what:<46} {number:>9}"));
+        }
+        let Some(solved) = &file.solutions else {
+            continue;
+        };
+        for (what, number) in [
+            ("problems solved by a program of their own", solved.solved),
+            ("problems not solved by their own programs", solved.unsolved),
+            ("problems without a program", solved.without_solution),
+            ("solutions that do not pass", solved.failing_solutions),
+            ("incorrect solutions that pass", solved.passing_incorrect),
+        ] {
+            lines.push(format!("  {what:<46} {number:>9}"));
+        }
+        if let Some(kept) = &solved.kept {
+            let rows = count_of(kept.rows as usize, "problem");
+            lines.push(format!("{}: {rows} kept", kept.file.display()));
         }
     }
     lines.join("\n")

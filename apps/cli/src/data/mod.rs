@@ -1,20 +1,27 @@
 //! `etude data`: datasets of others as tasks of our studies, files of tasks looked over, and rows for others.
 
 mod check;
+mod critique;
 mod export_batch;
+mod judging;
 pub(crate) mod mutate;
+mod pair;
 mod recall;
 mod repair;
+mod solved;
 
 pub(crate) use self::recall::formats;
 
-use std::path::PathBuf;
+use std::path::Path;
 
+use ::critique::data::Source;
+use anyhow::anyhow;
+use chat::Tokenizer;
 use clap::{Args, Subcommand};
 use dataset::RowErrors;
 
 use crate::{
-    failure::Outcome,
+    failure::{Failure, Outcome},
     screen::Screen,
     walk::critique::synthesize::{self, SynthesizeArgs},
 };
@@ -32,15 +39,12 @@ enum DataCommand {
         #[command(subcommand)]
         study: Study,
     },
-    /// Read files of tasks and say what is in them, and everything that is wrong with them
-    Check {
-        /// Files of tasks, JSON Lines; ids must be unique in all of them together
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-        /// Print one JSON object on stdout
-        #[arg(long)]
-        json: bool,
-    },
+    /// Read files of tasks or problems and say what is in them, and everything that is wrong with them. Problems are
+    /// judged by their own solutions
+    Check(check::CheckArgs),
+    /// Pair problems with programs: rows that the critique study is reinforced on, and supervised on where there are
+    /// critiques
+    Pair(pair::PairArgs),
     /// Make repair tasks of a Python repository with tests: each has one planted bug that its tests notice
     Mutate(mutate::MutateArgs),
     /// Write the rows of a step of a run for others, as docs/verl.md says
@@ -59,6 +63,19 @@ enum Study {
     Recall(recall::RecallArgs),
     /// Issues of repositories with the tests that tell their repair, for the repair study
     Repair(repair::RepairArgs),
+    /// TACO's problems, for the critique study: programs and functions, to train on
+    Taco(critique::CritiqueArgs),
+    /// CodeContests' problems, for the critique study
+    #[command(name = "codecontests")]
+    CodeContests(critique::CritiqueArgs),
+    /// LiveCodeBench's problems (code_generation_lite), for the critique study
+    #[command(name = "livecodebench")]
+    LiveCodeBench(critique::CritiqueArgs),
+    /// MBPP+'s problems, for the critique study
+    #[command(name = "mbppplus")]
+    MbppPlus(critique::CritiqueArgs),
+    /// APPS' problems, for the critique study: programs and functions, to train on
+    Apps(critique::CritiqueArgs),
 }
 
 /// Bad rows that are shown; all are counted.
@@ -66,14 +83,21 @@ const SHOWN_ERRORS: usize = 50;
 
 pub(crate) fn run(args: &DataArgs, screen: Screen) -> Outcome<()> {
     match &args.command {
-        DataCommand::Prepare {
-            study: Study::Recall(args),
-        } => recall::run(args, screen),
-        DataCommand::Prepare {
-            study: Study::Repair(args),
-        } => repair::prepare(args, screen),
+        DataCommand::Prepare { study } => {
+            let (source, args) = match study {
+                Study::Taco(args) => (Source::Taco, args),
+                Study::CodeContests(args) => (Source::CodeContests, args),
+                Study::LiveCodeBench(args) => (Source::LiveCodeBench, args),
+                Study::MbppPlus(args) => (Source::MbppPlus, args),
+                Study::Apps(args) => (Source::Apps, args),
+                Study::Recall(args) => return recall::run(args, screen),
+                Study::Repair(args) => return repair::prepare(args, screen),
+            };
+            critique::prepare(source, args, screen)
+        }
         DataCommand::Register(args) => repair::register(args),
-        DataCommand::Check { files, json } => check::run(files, *json, screen),
+        DataCommand::Check(args) => check::run(args, screen),
+        DataCommand::Pair(args) => pair::run(args, screen),
         DataCommand::Synthesize(args) => synthesize::run(args, screen),
         DataCommand::Mutate(args) => mutate::run(args, screen),
         DataCommand::ExportBatch(args) => export_batch::run(args, screen),
@@ -87,6 +111,27 @@ fn part_of_an_id(text: &str) -> Result<String, String> {
     } else {
         Ok(text.to_owned())
     }
+}
+
+/// A `tokenizer.json`, or that of a folder.
+fn load_tokenizer(path: &Path) -> anyhow::Result<Tokenizer> {
+    let file = if path.is_dir() {
+        path.join("tokenizer.json")
+    } else {
+        path.to_owned()
+    };
+    Ok(Tokenizer::load(&file)?)
+}
+
+/// What a command that rejected rows ends with.
+fn rejected(bad: u64) -> Failure {
+    let (were, them) = match bad {
+        1 => ("1 row was".to_owned(), "it"),
+        n => (format!("{n} rows were"), "them"),
+    };
+    Failure::Asked(anyhow!(
+        "{were} rejected and nothing was written; mend {them}, or leave {them} out with --skip-rejected"
+    ))
 }
 
 /// Every bad row on a line of its own.

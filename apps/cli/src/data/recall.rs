@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use chat::Tokenizer;
 use clap::{Args, ValueEnum, builder::PossibleValuesParser, builder::TypedValueParser};
 use dataset::JsonlWriter;
 use recall::{
@@ -18,7 +17,7 @@ use recall::{
 use record::Seed;
 use serde::Serialize;
 
-use super::{SHOWN_ERRORS, part_of_an_id, say_errors};
+use super::{SHOWN_ERRORS, load_tokenizer, part_of_an_id, rejected as rows_rejected, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
@@ -106,7 +105,7 @@ struct Side {
 
 pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
     let tokenizer = match &args.tokenizer {
-        Some(path) => Some(load(path).asked()?),
+        Some(path) => Some(load_tokenizer(path).asked()?),
         None => None,
     };
     let count_tokens = |text: &str| match &tokenizer {
@@ -139,13 +138,7 @@ pub(crate) fn run(args: &RecallArgs, screen: Screen) -> Outcome<()> {
     }
     let bad = counts.0.get("rejected rows").copied().unwrap_or_default();
     if bad > 0 && !args.skip_rejected {
-        let (were, them) = match bad {
-            1 => ("1 row was".to_owned(), "it"),
-            n => (format!("{n} rows were"), "them"),
-        };
-        return Err(Failure::Asked(anyhow!(
-            "{were} rejected and nothing was written; mend {them}, or leave {them} out with --skip-rejected"
-        )));
+        return Err(rows_rejected(bad));
     }
     if dialogues.is_empty() {
         return Err(Failure::Asked(anyhow!("no row is left to make tasks of")));
@@ -210,15 +203,6 @@ fn fraction(text: &str) -> Result<f64, String> {
     } else {
         Err("expected a number from 0 to 1".to_owned())
     }
-}
-
-fn load(path: &Path) -> anyhow::Result<Tokenizer> {
-    let file = if path.is_dir() {
-        path.join("tokenizer.json")
-    } else {
-        path.to_owned()
-    };
-    Ok(Tokenizer::load(&file)?)
 }
 
 /// Tells rows without names of their own apart by their file, where there are several.

@@ -16,6 +16,7 @@ mod bad_models;
 mod chat;
 mod chat_server;
 mod checkpoint_roles;
+mod critique_data;
 mod critique_roles;
 mod damage;
 mod data;

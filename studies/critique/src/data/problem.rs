@@ -26,6 +26,7 @@ pub struct Problem {
     pub incorrect_solutions: Vec<String>,
     pub(super) tests: Tests,
     pub(super) time_limit_s: Option<f64>,
+    columns: Map<String, Value>,
 }
 
 /// Reads a problem file, whatever its format.
@@ -77,7 +78,7 @@ impl Problem {
 
     pub(super) fn named(
         row: &Row,
-        columns: Map<String, Value>,
+        mut columns: Map<String, Value>,
         task_id: String,
     ) -> Result<Self, RowError> {
         let of_live_code_bench =
@@ -92,6 +93,7 @@ impl Problem {
             return Err(row.error(field, "the statement is empty"));
         }
         let tests = tests(row, &columns)?;
+        columns.insert("test_digest".to_owned(), Self::digest_of(&tests).into());
         let prompter = match given(&columns, "prompter_type") {
             Some(prompter) => row.typed(prompter.clone(), "prompter_type")?,
             None if of_live_code_bench => Prompter::LiveCodeBench,
@@ -108,6 +110,7 @@ impl Problem {
             incorrect_solutions: texts(row, &columns, "incorrect_solutions")?,
             tests,
             time_limit_s: time_limit(row, &columns)?,
+            columns,
         })
     }
 
@@ -136,6 +139,27 @@ impl Problem {
                 probes: Default::default(),
             },
         }
+    }
+
+    /// The row as its file has it, tests included: for files alone.
+    pub fn columns(&self) -> &Map<String, Value> {
+        &self.columns
+    }
+
+    /// Whether assertions call a function of the program, rather than texts going in and out: which of the two
+    /// files beside that of all it belongs to.
+    pub fn is_assert(&self) -> bool {
+        self.prompter == Prompter::MbppPlus
+    }
+
+    /// The number of tests, as far as it is known before they run.
+    pub fn test_count(&self) -> usize {
+        self.tests.len()
+    }
+
+    /// Names tests by their content.
+    fn digest_of(tests: &Tests) -> String {
+        blake3::Hash::from_bytes(tests.digest()).to_hex()[..32].to_owned()
     }
 
     /// Judges a program by the hidden tests, within the problem's own time limit where it has one.

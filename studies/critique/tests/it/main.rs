@@ -6,5 +6,6 @@ mod canary;
 mod cheats;
 mod forest;
 mod pairs;
+mod prepared;
 mod programs;
 mod stage;

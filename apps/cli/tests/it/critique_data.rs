@@ -1,0 +1,366 @@
+//! Problems of datasets, from their files to rows that train: `etude data prepare`, `check` and `pair`.
+
+use std::{fs, path::Path, process::Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::etude::{assert_success, etude, package, stderr};
+
+/// Rows of a dataset that the study is tested with.
+fn rows(case: &str) -> String {
+    let cases = package("../../studies/critique/tests/cases/data");
+    cases.join(case).join("rows.jsonl").display().to_string()
+}
+
+fn data(folder: &Path, arguments: &[&str]) -> Output {
+    let all = ["data"].iter().chain(arguments);
+    etude(&std::env::temp_dir(), all)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> Value {
+    assert_success(output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn dropped(told: &Value, step: &str) -> Value {
+    let steps = told["steps"].as_array().unwrap();
+    let found = steps.iter().find(|found| found["step"] == step);
+    found.unwrap_or(&Value::Null).clone()
+}
+
+#[test]
+fn taco_is_written_three_times_and_every_step_is_counted() {
+    let folder = TempDir::new().unwrap();
+    let (io, function) = (rows("001_taco_stdio"), rows("002_taco_function"));
+    let arguments = ["prepare", "taco", &io, &function, "--to", "out", "--json"];
+    let found = told(&data(folder.path(), &arguments));
+    assert_eq!(found["rows_in"], 9);
+    assert_eq!(found["rows_out"], 6);
+    assert_eq!(dropped(&found, "no tests")["dropped"], 3);
+    assert_eq!(
+        dropped(&found, "too few tokens")["not_applied"],
+        "no tokenizer given"
+    );
+    let out = folder.path().join("out");
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(out.join("taco_train.manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest, found);
+    let all = lines(&out.join("taco_train.jsonl"));
+    let asserts = lines(&out.join("taco_train_assert.jsonl"));
+    let io = lines(&out.join("taco_train_io.jsonl"));
+    assert_eq!((all.len(), asserts.len(), io.len()), (6, 5, 1));
+    assert!(asserts.iter().all(|row| row["fn_name"].is_string()));
+    assert!(io.iter().all(|row| row["fn_name"].is_null()));
+    // Names count the rows of all files.
+    let names: Vec<&Value> = all.iter().map(|row| &row["task_id"]).collect();
+    assert_eq!(
+        names,
+        [0, 4, 5, 6, 7, 8]
+            .map(|n| json!(n))
+            .iter()
+            .collect::<Vec<_>>()
+    );
+    // What was prepared may be held out, and nothing is left.
+    let again = [
+        "prepare",
+        "taco",
+        &function,
+        "--out",
+        "x",
+        "--held-out",
+        "out/taco_train.jsonl",
+    ];
+    let output = data(folder.path(), &again);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("no row is left"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        fs::read_dir(folder.path().join("x"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+}
+
+#[test]
+fn problems_are_checked_by_their_own_programs_and_paired() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let source = rows("004_codecontests");
+    told(&data(
+        path,
+        &["prepare", "codecontests", &source, "--out", "p", "--json"],
+    ));
+    let problems = path.join("p/codecontests_test.jsonl");
+    let checked = told(&data(
+        path,
+        &["check", "p/codecontests_test.jsonl", "--json"],
+    ));
+    let solved = &checked["files"][0]["solutions"];
+    assert_eq!(
+        (&solved["solved"], &solved["without_solution"]),
+        (&json!(1), &json!(1))
+    );
+    // A problem whose tests are wrong is found, by name and place, and left out.
+    let text = fs::read_to_string(&problems).unwrap();
+    let (first, second) = text.split_once('\n').unwrap();
+    let mut wrong: Value = serde_json::from_str(first).unwrap();
+    wrong["task_id"] = json!("wrong");
+    wrong["all_uts"] = json!(r#"[{"input": {"stdin": "1\n"}, "output": {"stdout": "5\n"}}]"#);
+    fs::write(
+        path.join("three.jsonl"),
+        format!("{first}\n{wrong}\n{second}"),
+    )
+    .unwrap();
+    let output = data(path, &["check", "three.jsonl"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("three.jsonl, line 2, problem `wrong`: its own solution does not pass: wrong (0 of 1 tests)"), "{said}");
+    let kept = told(&data(
+        path,
+        &["check", "three.jsonl", "--to", "good.jsonl", "--json"],
+    ));
+    assert_eq!(kept["files"][0]["solutions"]["kept"]["rows"], 2);
+    assert_eq!(fs::read_to_string(path.join("good.jsonl")).unwrap(), text);
+    let strict = [
+        "check",
+        "three.jsonl",
+        "--to",
+        "solved.jsonl",
+        "--require-solution",
+        "--json",
+    ];
+    told(&data(path, &strict));
+    assert_eq!(lines(&path.join("solved.jsonl")).len(), 1);
+
+    let pair = ["pair", "good.jsonl", "--own", "--out", "pairs", "--json"];
+    let paired = told(&data(path, &pair));
+    assert_eq!(
+        (&paired["pairs"], &paired["passing"], &paired["judged"]),
+        (&json!(4), &json!(2), &json!(4))
+    );
+    let checked = told(&data(path, &["check", "pairs/rl.parquet", "--json"]));
+    assert_eq!(checked["files"][0]["counts"]["right programs"], 2);
+    assert_eq!(checked["files"][0]["counts"]["wrong programs"], 2);
+}
+
+#[test]
+fn forests_become_pairs_and_lessons() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let function = rows("002_taco_function");
+    told(&data(
+        path,
+        &["prepare", "taco", &function, "--out", "p", "--json"],
+    ));
+    let node = |hash: &str, kind: &str, prev: &str, solution: &str, more: Value| {
+        let mut node = json!({"task_id": 0, "hash": hash, "prev_hash": prev, "node_type": kind, "solution": solution});
+        node.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        node.to_string()
+    };
+    let right = "```python\ndef add(a, b):\n    return a + b\n```";
+    let wrong = "```python\ndef add(a, b):\n    return a - b\n```";
+    let critique = |text: &str| json!({"critique": format!("{text}\nOverall judgment: Incorrect"), "success": 1});
+    let forest = [
+        node("r", "root", "", "", json!({})),
+        node("a", "generation", "r", wrong, json!({})),
+        node("b", "generation", "r", right, json!({"success": 1.0})),
+        node(
+            "c",
+            "critique_revision",
+            "a",
+            right,
+            critique("Add instead."),
+        ),
+        node(
+            "d",
+            "critique_revision",
+            "a",
+            right,
+            critique("As the hint says, add."),
+        ),
+        node("e", "critique_revision", "b", wrong, critique("Subtract.")),
+    ];
+    fs::write(path.join("forest.jsonl"), forest.join("\n")).unwrap();
+    let arguments = [
+        "pair",
+        "p/taco_train.jsonl",
+        "--solutions",
+        "forest.jsonl",
+        "--generator",
+        "small",
+        "--out",
+        "o",
+        "--json",
+    ];
+    let paired = told(&data(path, &arguments));
+    assert_eq!(
+        (&paired["pairs"], &paired["passing"], &paired["judged"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert_eq!(
+        (&paired["critiques"], &paired["lessons"]),
+        (&json!(3), &json!(1))
+    );
+    assert_eq!(
+        dropped(&paired, "critique speaks of the hint")["dropped"],
+        1
+    );
+    assert_eq!(dropped(&paired, "problem seen before")["dropped"], 1);
+    let [lesson] = &lines(&path.join("o/sft.jsonl"))[..] else {
+        unreachable!("one problem has one row");
+    };
+    assert_eq!(lesson["judgment"], "Incorrect");
+    assert_eq!(
+        (&lesson["initial_success"], &lesson["success"]),
+        (&json!(false), &json!(true))
+    );
+    let asked = lesson["critic_instruction"].as_str().unwrap();
+    assert!(
+        asked.contains("return a - b") && asked.contains("sum of a and b"),
+        "{asked}"
+    );
+    for (change, field, message) in [
+        (
+            ("\"task_id\":0", "\"task_id\":99"),
+            "task_id",
+            "has no problem `99`",
+        ),
+        (
+            ("\"prev_hash\":\"b\"", "\"prev_hash\":\"z\""),
+            "prev_hash",
+            "no program has the hash `z`",
+        ),
+    ] {
+        let bad = forest.join("\n").replace(change.0, change.1);
+        fs::write(path.join("bad.jsonl"), bad).unwrap();
+        let bad = [
+            "pair",
+            "p/taco_train.jsonl",
+            "--solutions",
+            "bad.jsonl",
+            "--out",
+            "bad",
+        ];
+        let output = data(path, &bad);
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(
+            said.contains("bad.jsonl, line") && said.contains(message),
+            "{said}"
+        );
+        assert!(said.contains(&format!("field `{field}`")), "{said}");
+    }
+}
+
+#[test]
+fn bad_rows_are_named_and_nothing_is_written() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    for (dataset, row, field, message) in [
+        ("taco", json!({"input_output": "{}"}), "question", "missing"),
+        (
+            "taco",
+            json!({"question": "q", "input_output": "{\"inputs\": [\"1\"], \"outputs\": []}"}),
+            "input_output.outputs",
+            "0 entries, but `inputs` has 1",
+        ),
+        (
+            "taco",
+            json!({"question": "q", "input_output": "{\"inputs\": [1}"}),
+            "input_output",
+            "in its JSON text",
+        ),
+        (
+            "apps",
+            json!({"question": "q", "input_output": {"inputs": ["1"], "outputs": [5]}}),
+            "input_output.outputs[0]",
+            "a list of lines",
+        ),
+        (
+            "taco",
+            json!({"question": "q", "solutions": [1], "input_output": "{\"inputs\": [\"1\"], \"outputs\": [\"1\"]}"}),
+            "solutions[0]",
+            "expected a string",
+        ),
+        (
+            "codecontests",
+            json!({"description": "d", "public_tests": {"input": ["1"], "output": []}}),
+            "public_tests.output",
+            "0 entries",
+        ),
+        (
+            "codecontests",
+            json!({"description": "d", "private_tests": 5}),
+            "private_tests",
+            "expected {input",
+        ),
+        (
+            "livecodebench",
+            json!({"question_content": "q", "public_test_cases": "[{]"}),
+            "public_test_cases",
+            "is not JSON",
+        ),
+        (
+            "livecodebench",
+            json!({"question_content": "q", "private_test_cases": "gASVBQAAAAAAAABdlEsBYS4="}),
+            "private_test_cases",
+            "is not compressed by zlib",
+        ),
+        (
+            "livecodebench",
+            json!({"question_content": "q", "public_test_cases": [{"input": "1", "output": "1", "testtype": "functional"}]}),
+            "metadata.func_name",
+            "missing",
+        ),
+        (
+            "mbppplus",
+            json!({"task_id": 1, "test": "assert f()"}),
+            "prompt",
+            "missing",
+        ),
+    ] {
+        fs::write(path.join("rows.jsonl"), format!("{row}\n")).unwrap();
+        let output = data(path, &["prepare", dataset, "rows.jsonl", "--out", "out"]);
+        assert_eq!(output.status.code(), Some(2), "{row}");
+        let said = stderr(&output);
+        assert!(
+            said.contains(&format!("rows.jsonl, line 1, field `{field}`")),
+            "{said}"
+        );
+        assert!(said.contains(message), "{said}");
+        assert!(fs::read_dir(path.join("out")).unwrap().next().is_none());
+    }
+    let good = json!({"task_id": 1, "prompt": "p", "test": "assert f()"});
+    let bad = json!({"task_id": 1, "prompt": "p", "test": "assert f()"});
+    fs::write(path.join("rows.jsonl"), format!("{good}\n{bad}\n")).unwrap();
+    let skipping = [
+        "prepare",
+        "mbppplus",
+        "rows.jsonl",
+        "--out",
+        "out",
+        "--skip-rejected",
+        "--json",
+    ];
+    let output = data(path, &skipping);
+    let found = told(&output);
+    assert_eq!(dropped(&found, "bad rows")["dropped"], 1);
+    assert!(stderr(&output).contains("`1` is there twice"));
+}

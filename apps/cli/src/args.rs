@@ -7,7 +7,7 @@ use clap::{
     builder::{RangedU64ValueParser, TypedValueParser},
 };
 
-use crate::sampling::SamplingArgs;
+use crate::{evaluator_flags::EvaluatorFlags, sampling::SamplingArgs};
 
 /// Trains and evaluates code agents by reinforcement learning on verifiable rewards.
 #[derive(Debug, Parser)]
@@ -123,6 +123,8 @@ pub(crate) struct EvalArgs {
     /// Print one JSON object on stdout at the end
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: EvaluatorFlags,
 }
 
 #[derive(Debug, Args)]

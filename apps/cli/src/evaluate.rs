@@ -17,9 +17,9 @@ pub(crate) fn run(args: &EvalArgs, screen: Screen) -> Outcome<()> {
     if args.run.is_file() {
         return of_recipe(args, screen);
     }
-    if args.into.is_some() || !args.set.is_empty() {
+    if args.into.is_some() || !args.set.is_empty() || !args.flags.sets().is_empty() {
         return Err(Failure::Asked(anyhow::anyhow!(
-            "{} is no recipe; --run and --set are for evaluations that a recipe begins",
+            "{} is no recipe; --run, --set and what is short for it are for evaluations that a recipe begins",
             args.run.display()
         )));
     }
@@ -37,8 +37,9 @@ fn of_recipe(args: &EvalArgs, screen: Screen) -> Outcome<()> {
              --set seed=N"
         )));
     }
-    let study = Commands::of_recipe(path, &args.set)?;
-    if !(study.only_evaluates)(path, &args.set)? {
+    let set = [args.flags.sets(), args.set.clone()].concat();
+    let study = Commands::of_recipe(path, &set)?;
+    if !(study.only_evaluates)(path, &set)? {
         return Err(Failure::Asked(anyhow::anyhow!(
             "{} trains before it evaluates: `etude train {}` does both, and `etude eval DIR` evaluates such a \
              run again",
@@ -49,7 +50,7 @@ fn of_recipe(args: &EvalArgs, screen: Screen) -> Outcome<()> {
     let train = TrainArgs {
         recipe: Some(path.clone()),
         run: args.into.clone(),
-        set: args.set.clone(),
+        set,
         resume: None,
         json: args.json,
     };

@@ -58,6 +58,9 @@ enum GraphCommand {
         /// Nodes to print
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
         limit: usize,
+        /// Keep built graphs in this folder, by repository and commit, and look into changed files only
+        #[arg(long, value_name = "FOLDER")]
+        cache: Option<PathBuf>,
         /// Print one JSON object on stdout
         #[arg(long)]
         json: bool,
@@ -72,6 +75,9 @@ enum GraphCommand {
         /// Levels of what is contained
         #[arg(long, value_name = "N", default_value_t = 2)]
         depth: usize,
+        /// Keep built graphs in this folder, by repository and commit, and look into changed files only
+        #[arg(long, value_name = "FOLDER")]
+        cache: Option<PathBuf>,
         /// Print the node and its neighbours as one JSON object
         #[arg(long, conflicts_with = "dot")]
         json: bool,
@@ -118,15 +124,23 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
             path,
             query,
             limit,
+            cache,
             json,
-        } => find(path, &query.join(" "), *limit, *json),
+        } => {
+            let graph = known(path, cache.as_deref())?.0;
+            find(&graph, &query.join(" "), *limit, *json)
+        }
         GraphCommand::Show {
             path,
             node,
             depth,
+            cache,
             json,
             dot,
-        } => show(path, node.as_deref(), *depth, *json, *dot),
+        } => {
+            let graph = known(path, cache.as_deref())?.0;
+            show((&graph, path), node.as_deref(), *depth, *json, *dot)
+        }
     }
 }
 
@@ -192,6 +206,14 @@ fn graph_of(path: &Path) -> Outcome<Graph> {
     Graph::read(paths(path)?, threads(), |name| read(path, name)).failed()
 }
 
+/// The graph of a path; whether a cache had one.
+fn known(path: &Path, cache: Option<&Path>) -> Outcome<(Graph, bool)> {
+    match cache {
+        Some(cache) => cached(path, cache),
+        None => Ok((graph_of(path)?, false)),
+    }
+}
+
 /// The graph of a folder, as the cache has it where that is up to date; whether it had one.
 fn cached(root: &Path, cache: &Path) -> Outcome<(Graph, bool)> {
     let repository = root
@@ -239,10 +261,7 @@ fn build(
     screen: Screen,
 ) -> Outcome<()> {
     let started = Instant::now();
-    let (graph, from_cache) = match cache {
-        Some(cache) => cached(path, cache)?,
-        None => (graph_of(path)?, false),
-    };
+    let (graph, from_cache) = known(path, cache)?;
     let seconds = started.elapsed().as_secs_f64();
     let count = |kind: NodeKind| {
         graph
@@ -338,15 +357,14 @@ fn written(graph: &Graph, root: &Path, format: Format) -> Outcome<Vec<u8>> {
     })
 }
 
-fn find(path: &Path, text: &str, limit: usize, json: bool) -> Outcome<()> {
-    let graph = graph_of(path)?;
+fn find(graph: &Graph, text: &str, limit: usize, json: bool) -> Outcome<()> {
     let query = Query::parse(text);
     if query.is_empty() {
         return Err(Failure::Asked(anyhow!(
             "`{text}` says nothing to look for: stop words alone, or nothing at all"
         )));
     }
-    let (hits, relaxed) = Index::new(&graph).search(&query, limit);
+    let (hits, relaxed) = Index::new(graph).search(&query, limit);
     if json {
         let hits: Vec<Value> = hits
             .iter()
@@ -364,7 +382,7 @@ fn find(path: &Path, text: &str, limit: usize, json: bool) -> Outcome<()> {
         out += "nothing is all of that; what comes nearest:\n";
     }
     for hit in hits {
-        let _ = writeln!(out, "{:>6.2}  {}", hit.score, described(&graph, hit.node));
+        let _ = writeln!(out, "{:>6.2}  {}", hit.score, described(graph, hit.node));
     }
     print_text(&out)
 }
@@ -383,8 +401,13 @@ fn described(graph: &Graph, node: NodeRef) -> String {
     format!("{}{lines}{documentation}", found.id)
 }
 
-fn show(path: &Path, node: Option<&str>, depth: usize, json: bool, as_dot: bool) -> Outcome<()> {
-    let graph = graph_of(path)?;
+fn show(
+    (graph, path): (&Graph, &Path),
+    node: Option<&str>,
+    depth: usize,
+    json: bool,
+    as_dot: bool,
+) -> Outcome<()> {
     let found = match node {
         None => NodeRef::Repository,
         Some(id) => {
@@ -429,7 +452,7 @@ fn show(path: &Path, node: Option<&str>, depth: usize, json: bool, as_dot: bool)
         })));
     }
     let mut text = String::new();
-    tree(&graph, found, 0, depth, &mut text);
+    tree(graph, found, 0, depth, &mut text);
     for kind in EdgeKind::ALL {
         if kind == EdgeKind::Contains {
             continue;

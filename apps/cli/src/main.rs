@@ -5,6 +5,7 @@ mod chat;
 mod data;
 mod doctor;
 mod evaluate;
+mod evaluator_flags;
 mod failure;
 mod grade;
 mod graph;

@@ -1,10 +1,5 @@
 //! Where checkouts of repositories run: jails of this machine, or containers.
 
-#![allow(
-    dead_code,
-    reason = "what makes tasks and what repairs begin to use it one after the other"
-)]
-
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow, ensure};

@@ -9,6 +9,8 @@ use std::{
 };
 
 use record::Episode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     episodes::{self, check_finite},
@@ -27,6 +29,22 @@ pub struct KeptEpisodes {
     path: PathBuf,
 }
 
+/// An episode that was kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    pub episode: Episode,
+    /// Lines for logs that go with it.
+    pub log: Vec<Value>,
+}
+
+/// A record of an episode that has lines; one without them is the episode alone.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WithLog<E> {
+    episode: E,
+    log: Vec<Value>,
+}
+
 /// Below the run.
 pub(crate) fn relative(evaluation: &str) -> String {
     format!("{}/evaluations/{evaluation}{ENDING}", episodes::DIRECTORY)
@@ -34,7 +52,7 @@ pub(crate) fn relative(evaluation: &str) -> String {
 
 impl KeptEpisodes {
     /// The log of an evaluation, and the episodes in it in the order in which they ended.
-    pub(crate) fn open(root: &Path, evaluation: &str) -> Result<(Self, Vec<Episode>)> {
+    pub(crate) fn open(root: &Path, evaluation: &str) -> Result<(Self, Vec<Kept>)> {
         let path = root.join(relative(evaluation));
         if let Some(parent) = path.parent() {
             files::create_directory(parent)?;
@@ -56,7 +74,7 @@ impl KeptEpisodes {
             false => (Log::begin(file, &path)?, Vec::new()),
         };
         let episodes = payloads.iter().map(|(offset, payload)| {
-            serde_json::from_slice(payload).map_err(|error| Error::Content {
+            read(payload).map_err(|error| Error::Content {
                 path: path.clone(),
                 reason: format!("the record at byte {offset}: {error}"),
             })
@@ -66,17 +84,30 @@ impl KeptEpisodes {
         Ok((Self { log, path }, episodes))
     }
 
-    /// Returns once the episode is on disk.
+    /// Returns once the episode is on disk, with the lines for logs that go with it.
     ///
     /// # Errors
     /// [`Error::NotFinite`] for a log-prob or a reward that is no finite number; failures of the disk, after
     /// which every later episode is refused.
-    pub fn keep(&self, episode: &Episode) -> Result<()> {
+    pub fn keep(&self, episode: &Episode, log: Vec<Value>) -> Result<()> {
         check_finite(episode)?;
-        let payload = serde_json::to_vec(episode)
+        let payload = match log.is_empty() {
+            true => serde_json::to_vec(episode),
+            false => serde_json::to_vec(&WithLog { episode, log }),
+        };
+        let payload = payload
             .map_err(std::io::Error::from)
             .at(&self.path, "encode an episode")?;
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.append(&payload)
     }
+}
+
+fn read(payload: &[u8]) -> serde_json::Result<Kept> {
+    if let Ok(WithLog { episode, log }) = serde_json::from_slice(payload) {
+        return Ok(Kept { episode, log });
+    }
+    let episode = serde_json::from_slice(payload)?;
+    let log = Vec::new();
+    Ok(Kept { episode, log })
 }

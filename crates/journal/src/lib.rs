@@ -35,7 +35,7 @@ pub use entry::{
     Resumed, RunStarted, Stamped, Step,
 };
 pub use error::{Error, Result};
-pub use kept::KeptEpisodes;
+pub use kept::{Kept, KeptEpisodes};
 pub use reader::{RunReader, write_report};
 pub use replay::Replay;
 pub use run_dir::RunDir;

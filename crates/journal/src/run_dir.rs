@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use record::{Episode, Group};
+use record::Group;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ use crate::{
     episodes,
     error::{Error, IoContext, Result},
     files,
-    kept::{self, KeptEpisodes},
+    kept::{self, Kept, KeptEpisodes},
     log::Log,
     reader::{self, JOURNAL, RECIPE, RECIPE_HASH},
     recovery,
@@ -268,7 +268,7 @@ impl RunDir {
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Corrupt`] where what was kept is damaged, and failures of the disk.
-    pub fn kept_episodes(&self, evaluation: &str) -> Result<(KeptEpisodes, Vec<Episode>)> {
+    pub fn kept_episodes(&self, evaluation: &str) -> Result<(KeptEpisodes, Vec<Kept>)> {
         files::check_name("evaluation", evaluation)?;
         KeptEpisodes::open(&self.root, evaluation)
     }

@@ -1,9 +1,9 @@
 //! One line of `logs/test_runs.jsonl`: a run of tests in a sandbox.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A run of tests, in the fields that the predecessor's log has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestRun {
     /// Sandbox back end.
     pub backend: String,
@@ -13,13 +13,13 @@ pub struct TestRun {
     pub duration_sec: f64,
     pub result: TestResult,
     pub stdout: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset_json: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestResult {
     /// How the tests are run: `stdio`, `function`, `script`, `repository`.
     pub mode: String,

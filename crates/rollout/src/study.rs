@@ -44,6 +44,12 @@ pub trait Study: Send + Sync + 'static {
     /// Called on resume for every committed episode, in order, before new ones are played: the
     /// place to refill caches, so that a resumed run counts the same hits as an uninterrupted one.
     fn replay(&self, episode: &Episode);
+
+    /// Lines for logs that go with an episode and are no facts of it, such as how long its tests took: those of
+    /// its task since this was last asked. Whoever keeps episodes before they are committed keeps these too.
+    fn take_log(&self, _episode: &Episode) -> Vec<serde_json::Value> {
+        Vec::new()
+    }
 }
 
 /// An episode played to its verdict.

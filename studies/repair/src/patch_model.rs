@@ -26,7 +26,8 @@ pub use reply::read_reply;
 /// The role that a policy is bound to which writes patches.
 pub const PATCHER: &str = "patcher";
 
-/// The code of an answer without patches because the episode's budget of candidates is spent: it ends the episode.
+/// The code of an answer without patches because the episode's budget of candidates is spent, or all candidates
+/// that there are were tried: it ends the episode.
 pub const SPENT: &str = "budget-spent";
 
 /// What a patch model is told (spec, sections 4.1 and 10.5).

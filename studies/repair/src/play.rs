@@ -36,7 +36,7 @@ pub struct Notes {
     pub resolved: bool,
     /// A repair was verified and kept.
     pub repaired: bool,
-    /// Of the repairs that were kept, as unified diffs.
+    /// All that the repairs that were kept changed, as one unified diff.
     pub patch: String,
     /// Candidate patches that were tried, and runs of tests that everything took.
     pub candidates: usize,
@@ -151,7 +151,10 @@ impl Stage<'_> {
             }
         }
         notes.stop_reason = env.ended();
-        notes.patch = env.patches().join("\n");
+        notes.patch = match env.patches() {
+            [] => String::new(),
+            _ => env.workplace().diff().await?,
+        };
         notes.memory = env.memory_listing();
         notes.resolved = match notes.stop_reason {
             Some(StopReason::Submitted | StopReason::Repaired) => true,

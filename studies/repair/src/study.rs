@@ -10,6 +10,7 @@ use journal::TestRun;
 use record::{Episode, Estimate, Fault, Group, TaskId};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     Task,
@@ -42,7 +43,7 @@ pub struct Repair {
     sources: Mutex<BTreeMap<TaskId, Sources>>,
     watch: Option<Watch>,
     graded_in: Option<Testbeds>,
-    test_log: Mutex<Vec<TestRun>>,
+    test_log: Mutex<BTreeMap<TaskId, Vec<TestRun>>>,
 }
 
 /// Is told every step as it is made.
@@ -79,15 +80,9 @@ impl Repair {
         }
     }
 
-    fn log(&self, runs: Vec<TestRun>) {
+    fn log(&self, task: &TaskId, runs: Vec<TestRun>) {
         let mut log = self.test_log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.extend(runs);
-    }
-
-    /// The runs of tests in the work trees of planners since this was last asked, as lines of
-    /// `logs/test_runs.jsonl`.
-    pub fn take_test_log(&self) -> Vec<TestRun> {
-        std::mem::take(&mut self.test_log.lock().unwrap_or_else(PoisonError::into_inner))
+        log.entry(task.clone()).or_default().extend(runs);
     }
 
     /// Grades every patch that an episode says to resolve its task once more, in a fresh checkout of these
@@ -139,7 +134,7 @@ impl Repair {
             watch: self.watch.as_deref(),
         };
         let (mut notes, log) = stage.play(task, sources, workplace, cx).await?;
-        self.log(log);
+        self.log(&task.id, log);
         if let Some(testbeds) = self.graded_in.as_ref().filter(|_| notes.resolved) {
             let evaluated = evaluate(task, &notes.patch, &testbeds(task)?).await?;
             let report = evaluated.report.as_ref();
@@ -185,4 +180,11 @@ impl Study for Repair {
     }
 
     fn replay(&self, _: &Episode) {}
+
+    /// The runs of tests in the work trees of planners, as lines of `logs/test_runs.jsonl`.
+    fn take_log(&self, episode: &Episode) -> Vec<Value> {
+        let mut log = self.test_log.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = log.remove(&episode.task).unwrap_or_default();
+        runs.iter().map(|run| json!(run)).collect()
+    }
 }

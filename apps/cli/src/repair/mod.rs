@@ -74,6 +74,9 @@ pub(crate) struct RepairArgs {
     /// The interpreter of the tests, with what they need installed [default: the system's]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
+    /// Write both graphs after every step to this folder: <issue>.step_NNNN.{working,memory}.json
+    #[arg(long, value_name = "FOLDER")]
+    traces: Option<PathBuf>,
     /// Write the patch to the repository without asking
     #[arg(long)]
     apply: bool,
@@ -146,6 +149,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
                 verified_repair: true,
                 ..EndConfig::default()
             },
+            traces: args.traces.clone(),
             ..EnvironmentConfig::default()
         },
     };

@@ -6,6 +6,7 @@ use eval::{Evaluated, Suite, evaluate};
 use journal::Evaluation;
 use record::{Episode, Seed};
 use rollout::{Options as RolloutOptions, Progress, Roles, Runner, Study};
+use serde_json::Value;
 use train::Stop;
 
 use super::{Engines, Frame};
@@ -39,7 +40,7 @@ impl<S: Study> Played<'_, S> {
         stop: &Stop,
         on_progress: impl Fn(u64),
     ) -> Outcome<Option<Evaluated>> {
-        let keep = |_: &Episode| Ok(());
+        let keep = |_: &Episode, _| Ok(());
         self.play_rest(engines, stop, (Vec::new(), keep), on_progress)
     }
 
@@ -48,14 +49,18 @@ impl<S: Study> Played<'_, S> {
         &self,
         engines: &Engines,
         stop: &Stop,
-        (finished, keep): (Vec<Episode>, impl Fn(&Episode) -> journal::Result<()>),
+        (finished, keep): (
+            Vec<Episode>,
+            impl Fn(&Episode, Vec<Value>) -> journal::Result<()>,
+        ),
         on_progress: impl Fn(u64),
     ) -> Outcome<Option<Evaluated>> {
         let (study, roles) = (self.study.clone(), self.roles.clone());
         let runner = Runner::new(study, roles, self.rollout.clone()).with_finished(finished);
         let lost = OnceCell::new();
         let done = |progress: Progress<'_>| {
-            if let Err(error) = keep(progress.episode) {
+            let log = self.study.take_log(progress.episode);
+            if let Err(error) = keep(progress.episode, log) {
                 // The first failure is told; nothing is kept after it.
                 let _ = lost.set(error);
             }
@@ -91,15 +96,16 @@ impl Frame<'_> {
         suite: &Played<'_, S>,
         line: impl Fn(&Evaluated) -> String,
     ) -> Outcome<()> {
-        self.suite_with(suite, line, |_| Ok(()))
+        self.suite_with(suite, line, |_, _| Ok(()))
     }
 
-    /// As [`Self::suite`]; `before` writes what belongs to the evaluation, before it is committed.
+    /// As [`Self::suite`]; `before` writes what belongs to the evaluation, before it is committed. It is given
+    /// the lines for logs that were kept with the episodes, in the episodes' order.
     pub(crate) fn suite_with<S: Study>(
         &self,
         suite: &Played<'_, S>,
         line: impl Fn(&Evaluated) -> String,
-        before: impl FnOnce(&Evaluated) -> Outcome<()>,
+        before: impl FnOnce(&Evaluated, Vec<Value>) -> Outcome<()>,
     ) -> Outcome<()> {
         let name = suite.name;
         if let Some(done) = self.replay.evaluation(name) {
@@ -117,12 +123,13 @@ impl Frame<'_> {
             let work = self.screen.work(name, suite.episodes());
             let played = if suite.keeps {
                 let (kept, finished) = self.run.kept_episodes(name).failed()?;
+                let finished: Vec<Episode> = finished.into_iter().map(|it| it.episode).collect();
                 if !finished.is_empty() {
                     let n = finished.len();
                     self.screen
                         .say(format!("  {name}: {n} episodes were played before"));
                 }
-                let keep = |episode: &Episode| kept.keep(episode);
+                let keep = |episode: &Episode, log| kept.keep(episode, log);
                 let rest = (finished, keep);
                 suite.play_rest(self.engines, self.stop, rest, |done| work.at(done))
             } else {
@@ -131,10 +138,20 @@ impl Frame<'_> {
             let evaluated = played?.ok_or_else(|| self.interrupted())?;
             work.done(line(&evaluated));
             let tokens = evaluated.sampled_tokens;
-            before(&evaluated)?;
+            before(&evaluated, self.kept_lines(suite)?)?;
             self.commit(evaluated)?;
             Ok(tokens)
         })
+    }
+
+    /// Those of this process and of those before it.
+    fn kept_lines<S: Study>(&self, suite: &Played<'_, S>) -> Outcome<Vec<Value>> {
+        if !suite.keeps {
+            return Ok(Vec::new());
+        }
+        let (_, mut kept) = self.run.kept_episodes(suite.name).failed()?;
+        kept.sort_by_key(|kept| kept.episode.id);
+        Ok(kept.into_iter().flat_map(|kept| kept.log).collect())
     }
 
     fn commit(&self, evaluated: Evaluated) -> Outcome<()> {

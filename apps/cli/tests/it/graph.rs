@@ -107,6 +107,33 @@ fn a_repository_is_built_searched_and_shown() {
 }
 
 #[test]
+fn what_a_cache_keeps_is_what_is_there() {
+    let folder = repository();
+    let cache = TempDir::new().unwrap();
+    let kept = cache.path().to_str().unwrap();
+    let query = ["query", "--cache", kept, "grow"];
+    let show = ["show", "--cache", kept, "--depth", "3"];
+    for arguments in [&query[..], &show] {
+        let plain: Vec<&str> = arguments
+            .iter()
+            .copied()
+            .filter(|it| ![kept, "--cache"].contains(it))
+            .collect();
+        for _ in 0..2 {
+            let cached = graph(folder.path(), arguments);
+            assert_success(&cached);
+            assert_eq!(stdout(&cached), stdout(&graph(folder.path(), &plain)));
+        }
+        // What changed is looked into again.
+        let more = format!("def growing_{}():\n    pass\n", arguments.len());
+        fs::write(folder.path().join("pack/more.py"), more).unwrap();
+    }
+    let found = stdout(&graph(folder.path(), &query));
+    assert!(found.contains("growing_5"), "{found}");
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let folder = repository();
     let empty = TempDir::new().unwrap();

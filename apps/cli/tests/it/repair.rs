@@ -180,6 +180,13 @@ fn a_killed_evaluation_plays_no_finished_task_again_and_ends_the_same() {
     assert_eq!(predictions(&cut), predictions(&whole));
     let metrics = |run: &Path| summary(run)["evaluations"][0]["metrics"].clone();
     assert_eq!(metrics(&cut), metrics(&whole));
+    // Of the episodes before the kill too, in the order of tasks.
+    let selected = |run: &Path| -> Vec<Value> {
+        let text = fs::read_to_string(run.join("logs/test_runs.jsonl")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.map(|line: Value| line["selector"].clone()).collect()
+    };
+    assert_eq!(selected(&cut), selected(&whole));
 }
 
 #[test]

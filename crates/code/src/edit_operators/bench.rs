@@ -3,13 +3,22 @@
 use ruff_python_ast::{AnyNodeRef, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
-use super::{Candidate, Family, Hints, vocabulary::Vocabulary};
+use rustc_hash::FxHashMap;
+
+use super::{
+    Candidate, Family, Hints,
+    ingredients::{Ingredients, Neglected},
+    vocabulary::Vocabulary,
+};
 use crate::sites::{Edit, Scope, SiteIndex, Sites, Source};
 
 pub(super) struct Bench<'s, 'a> {
     pub(super) sites: &'s Sites<'a>,
     pub(super) source: &'a Source,
     pub(super) vocabulary: Vocabulary<'a>,
+    pub(super) ingredients: Ingredients<'s, 'a>,
+    /// By where functions begin.
+    neglected: FxHashMap<TextSize, Neglected<'a>>,
     pub(super) hints: &'s Hints,
     weight: &'s dyn Fn(u32) -> f64,
     found: Vec<Candidate>,
@@ -25,6 +34,8 @@ impl<'s, 'a> Bench<'s, 'a> {
             sites,
             source: sites.source(),
             vocabulary: Vocabulary::of(sites),
+            ingredients: Ingredients::of(sites),
+            neglected: FxHashMap::default(),
             hints,
             weight,
             found: Vec::new(),
@@ -51,6 +62,22 @@ impl<'s, 'a> Bench<'s, 'a> {
     /// The function around a node, lambdas and comprehensions apart.
     pub(super) fn function(&self, index: SiteIndex) -> Option<&'s Scope<'a>> {
         self.sites.function(index)
+    }
+
+    /// What a function makes no use of.
+    pub(super) fn neglected(&mut self, function: &Scope<'a>) -> Neglected<'a> {
+        let known = self.neglected.entry(function.range.start());
+        let found = known.or_insert_with(|| Neglected::of(&self.ingredients, function));
+        found.clone()
+    }
+
+    /// The lines of a statement, without the indentation that they have in common.
+    pub(super) fn lines_of(&self, statement: TextRange) -> Vec<String> {
+        let own = self.source.indentation(statement.start());
+        let lines = self.text(statement).lines();
+        lines
+            .map(|line| line.strip_prefix(own).unwrap_or(line).to_owned())
+            .collect()
     }
 
     pub(super) fn is_wanted(&self, index: SiteIndex) -> bool {

@@ -2,7 +2,7 @@
 
 use ruff_python_ast::{CmpOp, ExprCompare};
 
-use super::{Family, bench::Bench};
+use super::{Family, bench::Bench, omitted};
 use crate::sites::{Edit, SiteIndex};
 
 pub(super) fn compare(bench: &mut Bench<'_, '_>, at: SiteIndex, compare: &ExprCompare) {
@@ -15,6 +15,7 @@ pub(super) fn compare(bench: &mut Bench<'_, '_>, at: SiteIndex, compare: &ExprCo
         }
         left = right;
     }
+    omitted::alike(bench, at, compare);
     if let ([CmpOp::Eq | CmpOp::NotEq | CmpOp::Is | CmpOp::IsNot], [right]) =
         (&*compare.ops, &*compare.comparators)
     {

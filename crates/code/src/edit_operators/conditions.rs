@@ -3,7 +3,7 @@
 use ruff_python_ast::{AnyNodeRef, BoolOp, Expr, ExprBoolOp, ExprIf, UnaryOp};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::{Family, bench::Bench};
+use super::{Family, bench::Bench, omitted};
 use crate::sites::{Edit, SiteIndex};
 
 pub(super) fn bool_operation(bench: &mut Bench<'_, '_>, at: SiteIndex, operation: &ExprBoolOp) {
@@ -72,6 +72,13 @@ pub(super) fn in_condition(bench: &mut Bench<'_, '_>, at: SiteIndex) {
         _ => false,
     };
     let is_part = matches!(parent, AnyNodeRef::ExprBoolOp(_));
+    let is_verdict = matches!(
+        parent,
+        AnyNodeRef::StmtReturn(_) | AnyNodeRef::StmtAssign(_)
+    ) && matches!(node, AnyNodeRef::ExprCompare(_) | AnyNodeRef::ExprBoolOp(_));
+    if is_verdict {
+        omitted::extended(bench, at, 3.0);
+    }
     if !is_whole && !is_part {
         return;
     }
@@ -109,10 +116,11 @@ fn whole(bench: &mut Bench<'_, '_>, at: SiteIndex, range: TextRange) {
     }
     bench.push(Family::Condition, 3.2, at, Edit::replace(range, "True"));
     bench.push(Family::Condition, 3.2, at, Edit::replace(range, "False"));
+    omitted::extended(bench, at, 2.6);
     let Some(function) = bench.function(at).map(|function| function.range) else {
         return;
     };
-    // A condition that stands elsewhere in the function may be needed here too.
+    // A condition that stands elsewhere in the function may be the right one.
     let known = bench.vocabulary.conditions.clone();
     let near = known
         .iter()
@@ -121,10 +129,6 @@ fn whole(bench: &mut Bench<'_, '_>, at: SiteIndex, range: TextRange) {
         })
         .take(4);
     for (_, condition) in near {
-        for word in ["and", "or"] {
-            let both = format!("({text}) {word} ({condition})");
-            bench.push(Family::Condition, 4.6, at, Edit::replace(range, both));
-        }
         bench.push(Family::Condition, 4.2, at, Edit::replace(range, *condition));
     }
 }

@@ -6,9 +6,10 @@ use ruff_text_size::Ranged;
 use super::{
     Family,
     bench::Bench,
-    statements::{is_simple, results},
+    forgotten::{self, is_in_loop},
+    statements::results,
 };
-use crate::sites::{BoundBy, Edit, ScopeKind, SiteIndex};
+use crate::sites::{BoundBy, ScopeKind, SiteIndex};
 
 /// Edits that add a statement before or after the statement `at`.
 pub(super) fn around(bench: &mut Bench<'_, '_>, at: SiteIndex) {
@@ -39,8 +40,7 @@ pub(super) fn around(bench: &mut Bench<'_, '_>, at: SiteIndex) {
     if is_last && !is_top {
         jumps(bench, at, statement);
     }
-    increments(bench, at, statement);
-    copies(bench, at, statement);
+    forgotten::around(bench, at, is_last);
 }
 
 fn insert_after(
@@ -190,11 +190,8 @@ fn jumps(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
     ) {
         return;
     }
-    let around = || bench.sites.ancestors(at).map(|outer| bench.node(outer));
-    let is_in_loop = around()
-        .take_while(|node| !matches!(node, AnyNodeRef::StmtFunctionDef(_)))
-        .any(|node| matches!(node, AnyNodeRef::StmtFor(_) | AnyNodeRef::StmtWhile(_)));
-    let is_branch = around().next().is_some_and(|node| {
+    let parent = bench.sites.ancestors(at).next();
+    let is_branch = parent.map(|outer| bench.node(outer)).is_some_and(|node| {
         matches!(
             node,
             AnyNodeRef::StmtIf(_)
@@ -203,7 +200,7 @@ fn jumps(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
         )
     });
     let mut lines: Vec<(f64, &str)> = Vec::new();
-    if is_in_loop {
+    if is_in_loop(bench, at) {
         lines.push((if is_branch { 2.6 } else { 3.2 }, "break"));
         if is_branch {
             lines.push((2.6, "continue"));
@@ -217,71 +214,5 @@ fn jumps(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
         let line = format!("return {name}");
         let cost = 3.0 + 0.3 * place as f64;
         insert_after(bench, Family::Return, cost, at, statement, &[line]);
-    }
-}
-
-/// Counters that are not counted on.
-fn increments(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
-    if !is_simple(statement) || matches!(statement, Stmt::Return(_) | Stmt::Raise(_)) {
-        return;
-    }
-    let Some(function) = bench.function(at).map(|function| function.range) else {
-        return;
-    };
-    let mut counters: Vec<&str> = Vec::new();
-    for (target, values) in &bench.vocabulary.assigned {
-        let is_counter = values.iter().any(|(place, text)| {
-            function.contains_range(*place) && matches!(*text, "0" | "1" | "-1")
-        });
-        if is_counter && !target.contains(['(', '[', ',']) {
-            counters.push(target);
-        }
-    }
-    counters.sort_unstable();
-    for counter in counters.into_iter().take(2) {
-        for (sign, cost) in [("+=", 3.2), ("-=", 3.6)] {
-            let line = format!("{counter} {sign} 1");
-            insert_after(bench, Family::Insertion, cost, at, statement, &[line]);
-        }
-    }
-}
-
-/// Statements of the same function or class that may be needed here too.
-fn copies(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
-    let Some(function) = bench.function(at) else {
-        return;
-    };
-    let around = bench
-        .sites
-        .class(function)
-        .map_or(function.range, |class| class.range);
-    let mut found: Vec<(bool, &str)> = Vec::new();
-    for (_, site) in bench.sites.iter() {
-        let fits = match site.node {
-            AnyNodeRef::StmtExpr(node) => node.value.is_call_expr(),
-            AnyNodeRef::StmtAugAssign(_) => true,
-            AnyNodeRef::StmtAssign(node) => node.targets.iter().any(Expr::is_attribute_expr),
-            _ => false,
-        };
-        let range = site.node.range();
-        if !fits || !around.contains_range(range) || range == statement.range() {
-            continue;
-        }
-        let text = bench.text(range);
-        let is_far = !function.range.contains_range(range);
-        if text.len() < 120
-            && !text.contains('\n')
-            && !found.iter().any(|(_, known)| *known == text)
-        {
-            found.push((is_far, text));
-        }
-    }
-    found.sort_by_key(|(is_far, _)| *is_far);
-    for (is_far, text) in found.into_iter().take(6) {
-        let cost = if is_far { 4.4 } else { 3.8 };
-        let edit: Option<Edit> = bench.before(statement, &[text.to_owned()]);
-        if let Some(edit) = edit {
-            bench.push(Family::Insertion, cost, at, edit);
-        }
     }
 }

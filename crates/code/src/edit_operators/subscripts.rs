@@ -3,7 +3,7 @@
 use ruff_python_ast::{Comprehension, Expr, ExprSlice, ExprSubscript};
 use ruff_text_size::{Ranged, TextRange};
 
-use super::{Family, bench::Bench, constants::is_constant};
+use super::{Family, bench::Bench, constants::is_constant, omitted};
 use crate::sites::{Edit, SiteIndex};
 
 pub(super) fn subscript(bench: &mut Bench<'_, '_>, at: SiteIndex, subscript: &ExprSubscript) {
@@ -131,6 +131,9 @@ pub(super) fn comprehension(
             let edit = Edit::replace_span(before..range.end().to_usize(), "");
             bench.push(Family::Condition, 2.4, at, edit);
         }
+    }
+    if comprehension.ifs.is_empty() {
+        omitted::filter(bench, at, comprehension);
     }
     iterated(bench, at, &comprehension.iter);
 }

@@ -25,6 +25,8 @@ pub(super) struct Vocabulary<'a> {
     pub(super) calls: FxHashMap<&'a str, Vec<SiteIndex>>,
     /// By the parameter's name, the defaults that it has in this file.
     pub(super) defaults: FxHashMap<&'a str, Vec<(TextRange, &'a str)>>,
+    /// Attributes and names that are used anywhere.
+    used: FxHashSet<&'a str>,
     /// Names of exceptions that are raised, caught or defined.
     pub(super) exceptions: Vec<&'a str>,
     /// By the scope's start and the name: how it is used.
@@ -102,6 +104,11 @@ impl<'a> Vocabulary<'a> {
             }
         });
         list.map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether anything uses a name, or an attribute that is called so.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        self.used.contains(name)
     }
 
     pub(super) fn roles(&self, function: &Scope<'a>, name: &'a str) -> Roles<'a> {
@@ -196,6 +203,7 @@ impl<'a> Vocabulary<'a> {
                 _ => {}
             },
             AnyNodeRef::ExprAttribute(node) => {
+                self.used.insert(node.attr.as_str());
                 if let Expr::Name(object) = &*node.value {
                     let members = self.members.entry(object.id.as_str()).or_default();
                     push_new(members, node.attr.as_str());
@@ -203,6 +211,7 @@ impl<'a> Vocabulary<'a> {
                 }
             }
             AnyNodeRef::ExprName(name) if name.ctx == ExprContext::Load => {
+                self.used.insert(name.id.as_str());
                 self.read_role(sites, index, name.id.as_str());
             }
             _ => {}

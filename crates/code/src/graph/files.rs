@@ -110,6 +110,24 @@ pub fn save_subgraph(root: &Path, issue: &str, subgraph: &Subgraph) -> io::Resul
     write_atomically(&subgraph_path(root, issue), subgraph.to_file().as_bytes())
 }
 
+/// Keeps what a graph of an episode (`name`: `working` or `memory`) was after a step, as
+/// `<issue>.step_NNNN.<name>.json` in `folder`.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+pub fn save_trace(
+    folder: &Path,
+    issue: &str,
+    step: u32,
+    name: &str,
+    graph: &Subgraph,
+) -> io::Result<()> {
+    let file = subgraph_file_name(issue);
+    let stem = file.trim_end_matches(".json");
+    let path = folder.join(format!("{stem}.step_{step:04}.{name}.json"));
+    write_atomically(&path, graph.to_file().as_bytes())
+}
+
 /// A prebuilt repository graph that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryGraphError {

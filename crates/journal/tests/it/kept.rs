@@ -4,6 +4,7 @@ use std::fs;
 
 use journal::RunDir;
 use record::{Episode, TaskId};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fixture::{self, RECIPE, started};
@@ -17,6 +18,15 @@ fn episodes() -> Vec<Episode> {
         .collect()
 }
 
+/// Lines of the second episode, and none of the others.
+fn log_of(episode: &Episode) -> Vec<Value> {
+    let runs = [json!({"duration_sec": 0.1}), json!({"duration_sec": 2.5})];
+    match episode.id.group {
+        1 => runs.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 /// A run in the middle of an evaluation of which `n` episodes were kept.
 fn begun(directory: &TempDir, n: usize) -> std::path::PathBuf {
     let path = directory.path().join("run");
@@ -25,7 +35,7 @@ fn begun(directory: &TempDir, n: usize) -> std::path::PathBuf {
     let (kept, before) = run.kept_episodes(NAME).unwrap();
     assert!(before.is_empty());
     for episode in &episodes()[..n] {
-        kept.keep(episode).unwrap();
+        kept.keep(episode, log_of(episode)).unwrap();
     }
     path
 }
@@ -43,14 +53,19 @@ fn what_was_kept_is_there_at_whatever_byte_the_process_died() {
         let (run, replay) = RunDir::open(&path).unwrap();
         assert!(replay.recovered.leftovers.is_empty());
         let (kept, before) = run.kept_episodes(NAME).unwrap();
-        assert_eq!(before, episodes()[..before.len()]);
+        for (before, whole) in before.iter().zip(episodes()) {
+            assert_eq!(before.log, log_of(&whole));
+            assert_eq!(before.episode, whole);
+        }
         seen.push(before.len());
         // It goes on behind what is left.
-        kept.keep(&episodes()[3]).unwrap();
+        kept.keep(&episodes()[3], Vec::new()).unwrap();
         drop(kept);
         let (_, after) = run.kept_episodes(NAME).unwrap();
         assert_eq!(after.len(), before.len() + 1);
-        assert_eq!(after.last(), episodes().last());
+        let last = after.last().unwrap();
+        assert_eq!(Some(&last.episode), episodes().last());
+        assert!(last.log.is_empty());
     }
     assert!(seen.is_sorted());
     assert_eq!((seen[0], seen.last()), (0, Some(&2)));
@@ -92,5 +107,5 @@ fn damage_is_told_and_numbers_that_are_none_are_refused() {
     let (kept, _) = run.kept_episodes("other").unwrap();
     let mut episode = episodes().remove(0);
     episode.calls[0].completion.logprobs[0] = f32::NAN;
-    assert!(kept.keep(&episode).is_err());
+    assert!(kept.keep(&episode, Vec::new()).is_err());
 }

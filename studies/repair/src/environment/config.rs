@@ -22,6 +22,10 @@ pub struct EnvironmentConfig {
     /// Without one, nothing is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subgraphs: Option<PathBuf>,
+    /// A folder for `<issue>.step_NNNN.working.json` and `.memory.json`: both graphs after every step (spec,
+    /// section 6). Without one, nothing is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<PathBuf>,
 }
 
 /// When an episode ends, beside a submit whose tests pass.

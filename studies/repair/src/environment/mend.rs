@@ -105,7 +105,11 @@ impl PlannerEnv<'_> {
         done.tell("summary", in_words(&report));
         done.tell("tests", json!(report));
         done.tell("test_runs", report.test_runs);
-        done.tell("patch", self.state.patches.join("\n"));
+        let patch = match self.state.patches.is_empty() {
+            true => String::new(),
+            false => self.workplace.diff().await?,
+        };
+        done.tell("patch", patch);
         (done.event, done.ends) = match (report.passed, self.config.end.failed_submit) {
             (true, _) => (Event::Solved, Some(StopReason::Submitted)),
             (false, true) => (Event::FailedSubmit, Some(StopReason::FailedSubmit)),

@@ -33,7 +33,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use code::graph::{
     Subgraph,
-    files::{load_subgraph, save_subgraph},
+    files::{load_subgraph, save_subgraph, save_trace},
 };
 use record::Fault;
 use rollout::Cx;
@@ -92,7 +92,7 @@ pub enum StopReason {
     /// A verified repair, where that ends the episode.
     Repaired,
     MaxSteps,
-    /// The patch model may try no more candidates.
+    /// The patch model may try no more candidates, or has no more.
     BudgetSpent,
     RepositoryOperations,
 }
@@ -176,6 +176,7 @@ impl<'a> PlannerEnv<'a> {
         self.state.note_step(&line, &info, reward);
         self.state.last = info.clone();
         let observation = self.observe(name);
+        self.trace()?;
         Ok(Step {
             observation,
             reward,
@@ -242,6 +243,19 @@ impl<'a> PlannerEnv<'a> {
                 .map_err(Fault::infra)?;
         }
         self.workplace.close().await
+    }
+
+    /// Writes down what the step made of both graphs, where that is asked for.
+    fn trace(&self) -> Result<(), Fault> {
+        let Some(folder) = &self.config.traces else {
+            return Ok(());
+        };
+        let memory = &self.state.memory;
+        for (name, graph) in [("working", memory.working()), ("memory", memory.memory())] {
+            save_trace(folder, self.issue_id(), self.state.steps, name, graph)
+                .map_err(Fault::infra)?;
+        }
+        Ok(())
     }
 
     fn issue_id(&self) -> &str {

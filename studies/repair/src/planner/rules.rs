@@ -189,14 +189,25 @@ impl RulePlanner {
         self.focus.iter().map(|id| Anchor::id(id)).collect()
     }
 
-    /// The next nodes to blame: functions that the failure passed, then what was found. None twice.
+    /// The next nodes to blame: functions that the failure passed, then what was found; where neither leads
+    /// anywhere, what the repository uses most. None twice.
     fn next_focus(&self, env: &PlannerEnv<'_>) -> Vec<String> {
         let graph = env.sources().graph();
         let passed = self.frames.iter();
         let passed = passed.filter_map(|(path, line)| around(graph, path, *line));
         let found = self.found.iter().filter_map(|id| graph.find(id));
+        let known = passed.chain(found);
+        let focus = self.untried(graph, known);
+        match focus.is_empty() && self.round == 0 {
+            true => self.untried(graph, most_used(graph)),
+            false => focus,
+        }
+    }
+
+    /// The first of `nodes` that are code and were not blamed before.
+    fn untried(&self, graph: &Graph, nodes: impl IntoIterator<Item = NodeRef>) -> Vec<String> {
         let mut focus: Vec<String> = Vec::new();
-        for node in passed.chain(found) {
+        for node in nodes {
             let is_code = matches!(graph.kind(node), NodeKind::Function | NodeKind::Class);
             if !is_code || is_test_path(graph.path(node)) {
                 continue;
@@ -227,6 +238,16 @@ impl RulePlanner {
         }));
         plan
     }
+}
+
+/// Functions, those with the most edges first.
+fn most_used(graph: &Graph) -> Vec<NodeRef> {
+    let mut functions: Vec<NodeRef> = graph
+        .nodes()
+        .filter(|node| graph.kind(*node) == NodeKind::Function)
+        .collect();
+    functions.sort_by_key(|node| std::cmp::Reverse(graph.degree(*node)));
+    functions
 }
 
 /// `path:line function`, `path:line` or a path.

@@ -149,12 +149,19 @@ impl Search {
         effort.test_runs += trials.test_runs;
         let Some(found) = trials.found else {
             let detail = format!(
-                "{} candidates were run and none mends the {} failing tests without breaking another; {} broke one",
+                "{} candidates were run and none mends the {} failing tests without breaking another; {} broke one; {}",
                 trials.candidates,
                 observation.failing.len(),
-                trials.breaking
+                trials.breaking,
+                match tried + trials.candidates < budget {
+                    true => "there are no others",
+                    false => "the budget allows no more",
+                }
             );
-            return Ok(nothing(detail, effort));
+            // Another plan would lead to the same candidates.
+            let code = SPENT;
+            let proposed = Proposed::None { code, detail };
+            return Ok(Answered { proposed, effort });
         };
         let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
         proposal.summary = format!(

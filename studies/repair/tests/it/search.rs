@@ -6,7 +6,7 @@ use judge::pytest::TestStatus;
 use repair::{
     Issue,
     TestFramework::Unittest,
-    patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed},
+    patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed, SPENT},
     search::{Search, SearchSettings},
 };
 
@@ -253,8 +253,9 @@ async fn it_gives_up_in_words_and_leaves_nothing_behind() {
     let Proposed::None { code, detail } = &answered.proposed else {
         panic!("{answered:?}");
     };
-    assert_eq!(*code, "cgm-empty");
+    assert_eq!(*code, SPENT);
     assert!(detail.starts_with("15 candidates were run"), "{detail}");
+    assert!(detail.ends_with("the budget allows no more"), "{detail}");
     assert_eq!(answered.effort.candidates, 15);
     let mut workplace = place.open().await;
     let kept = workplace.read(&path("bag/core.py")).await.unwrap().unwrap();

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use eval::Evaluated;
+use journal::TestRun;
 use record::Seed;
 use repair::{Repair, Task, metrics::notes_of, play::Notes};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     RepairRun,
@@ -41,13 +42,12 @@ impl RepairRun<'_> {
             rollout: &recipe.rollout,
             keeps: true,
         };
-        frame.suite_with(&suite, line, |evaluated| self.logs(evaluated, &suite.study))?;
+        frame.suite_with(&suite, line, |evaluated, runs| self.logs(evaluated, runs))?;
         self.predictions(&policy)
     }
 
-    /// The trace of every episode, in the order of tasks, as lines of `logs/events.jsonl`; and the runs of tests of
-    /// those that this process played.
-    fn logs(&self, evaluated: &Evaluated, study: &Repair) -> Outcome<()> {
+    /// The trace of every episode, in the order of tasks, as lines of `logs/events.jsonl`; and the runs of tests.
+    fn logs(&self, evaluated: &Evaluated, runs: Vec<Value>) -> Outcome<()> {
         let episodes = evaluated.groups.iter().flat_map(|group| &group.episodes);
         for episode in episodes {
             let Some(notes) = notes_of(episode) else {
@@ -57,7 +57,8 @@ impl RepairRun<'_> {
                 self.frame.run.event("planner_step", event).failed()?;
             }
         }
-        for run in study.take_test_log() {
+        for run in runs {
+            let run: TestRun = serde_json::from_value(run).failed()?;
             self.frame.run.test_run(&run).failed()?;
         }
         Ok(())

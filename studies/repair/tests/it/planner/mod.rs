@@ -8,3 +8,4 @@ mod remembering;
 mod replies;
 mod round_trip;
 mod stage;
+mod whole;

@@ -154,6 +154,23 @@ async fn subgraphs_are_written_where_asked_and_taken_up_again() {
         "{}",
         notes.begin
     );
+    // Both graphs after every step, and nothing else.
+    let traces = tempfile::tempdir().unwrap();
+    stage.config.environment.traces = Some(traces.path().to_owned());
+    let notes = stage.play(&replies).await;
+    let written = tree(traces.path());
+    let names: Vec<&str> = written.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "one.step_0001.memory.json",
+        "one.step_0001.working.json",
+        "one.step_0002.memory.json",
+        "one.step_0002.working.json",
+    ];
+    assert_eq!(names, expected);
+    let kept: serde_json::Value = serde_json::from_slice(&written[2].1).unwrap();
+    let kept = kept["nodes"].as_array().unwrap().iter();
+    let kept: Vec<&str> = kept.map(|node| node["id"].as_str().unwrap()).collect();
+    assert_eq!(kept, nodes(&notes));
     // A file that is no subgraph is said to be none, and an empty one is taken.
     std::fs::write(scratch.path().join(".aci/subgraphs/one.json"), "{").unwrap();
     let notes = stage.play(&["x"]).await;

@@ -81,6 +81,7 @@ class TestTotal(unittest.TestCase):
     def test_total(self):
         marker = 'xyzzy plugh'
         self.assertEqual(total([1, 2, 3]), 6)
+        self.assertEqual(total([4]), 4)
 ";
 
 const OTHERS: &str = "\
@@ -296,6 +297,8 @@ pub(crate) struct Stage {
     pub(crate) place: Place,
     pub(crate) config: RepairConfig,
     pub(crate) patches: Arc<Patches>,
+    /// In the place of `patches`.
+    pub(crate) repairer: Option<Arc<dyn Repairer>>,
 }
 
 impl Stage {
@@ -321,6 +324,7 @@ impl Stage {
             place,
             config,
             patches: Patches::of(patches),
+            repairer: None,
         })
     }
 
@@ -335,7 +339,7 @@ impl Stage {
         let study = Repair::new(
             self.config.clone(),
             Arc::new(move |_: &Task| Ok(testbed.clone())),
-            self.patches.clone(),
+            self.repairer.clone().unwrap_or(self.patches.clone()),
             Arc::new(move |text: &str| tokenizer.tokenizer().encode(text).unwrap().len()),
         );
         let policy = Arc::new(script(&replies));

@@ -1,0 +1,155 @@
+//! Episodes through the real repair loop and the search: from an issue to a verified patch.
+
+use std::sync::Arc;
+
+use repair::{
+    Issue,
+    environment::StopReason,
+    planner::PlannerKind,
+    repair_loop::{LoopSettings, RepairLoop},
+    repairer::Repairer,
+    search::{Search, SearchSettings},
+};
+
+use crate::stage::{CORE, Stage, block, files, task, tree};
+
+fn searching(budget: usize) -> Arc<dyn Repairer> {
+    let settings = SearchSettings {
+        budget,
+        ..SearchSettings::default()
+    };
+    Arc::new(RepairLoop {
+        model: Arc::new(Search::new(settings).unwrap()),
+        settings: LoopSettings::default(),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_and_search_mend_what_the_tests_show() {
+    let Some(mut stage) = Stage::new(&[]).await else {
+        return;
+    };
+    stage.repairer = Some(searching(60));
+    stage.config.planner.kind = PlannerKind::Rules;
+    let before = tree(&stage.place.folder());
+    let notes = stage.play(&[]).await;
+    assert!(
+        notes.resolved && notes.repaired,
+        "{:?}",
+        notes.steps.last().unwrap().info
+    );
+    assert_eq!(notes.stop_reason, Some(StopReason::Submitted));
+    assert!(
+        notes.patch.contains("-    for number in numbers[1:]:\n"),
+        "{}",
+        notes.patch
+    );
+    assert!((1..=60).contains(&notes.candidates), "{}", notes.candidates);
+    assert!(notes.test_runs > notes.candidates);
+    assert_eq!(tree(&stage.place.folder()), before);
+    // The same again, to the last word.
+    assert_eq!(stage.play(&[]).await, notes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_look_at_what_is_used_most_where_the_issue_says_nothing() {
+    let Some(mut stage) = Stage::new(&[]).await else {
+        return;
+    };
+    stage.repairer = Some(searching(60));
+    stage.config.planner.kind = PlannerKind::Rules;
+    let mut silent = task("silent");
+    silent.public.issue = Issue::default();
+    let notes = stage.play_task(&silent, &[]).await;
+    assert!(notes.resolved, "{:?}", notes.steps.last().unwrap().info);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_has_no_more_candidates_ends_the_episode() {
+    // Two mistakes in one function: no single edit mends both.
+    let twice = CORE.replace("result = 0", "result = 7");
+    let mut files = files();
+    for (path, text) in &mut files {
+        if *path == "calc/core.py" {
+            *text = &twice;
+        }
+    }
+    let Some(mut stage) = Stage::of(&files, &[]).await else {
+        return;
+    };
+    stage.config.planner.kind = PlannerKind::Rules;
+    for budget in [5, 5000] {
+        stage.repairer = Some(searching(budget));
+        let notes = stage.play(&[]).await;
+        assert_eq!(notes.stop_reason, Some(StopReason::BudgetSpent));
+        assert!(!notes.resolved && notes.patch.is_empty());
+        let repairs = notes
+            .steps
+            .iter()
+            .filter(|step| step.info["kind"] == "repair");
+        assert_eq!(repairs.count(), 1);
+        assert_eq!(notes.faults["budget-spent"], 1);
+        assert_eq!(notes.candidates == budget, budget == 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repairs_one_after_the_other_are_one_patch() {
+    // The second mistake is in what only the other test runs.
+    let twice = CORE.replace("step = 1", "step = 2");
+    let mut files = files();
+    for (path, text) in &mut files {
+        if *path == "calc/core.py" {
+            *text = &twice;
+        }
+    }
+    let Some(mut stage) = Stage::of(&files, &[FIRST, SECOND]).await else {
+        return;
+    };
+    let mut lenient = task("twice");
+    lenient.checks.pass_to_pass.clear();
+    let repair = block(
+        "repair",
+        &[
+            ("subplan", "mend"),
+            ("focus_ids", "[\"file:calc/core.py\"]"),
+        ],
+    );
+    let find = block("explore", &[("query", "symbol:total")]);
+    let commit = block("memory", &[("intent", "commit")]);
+    let replies = [&find, &commit, &repair, &repair, &block("submit", &[])];
+    let replies: Vec<&str> = replies.iter().map(|reply| reply.as_str()).collect();
+    let notes = stage.play_task(&lenient, &replies).await;
+    assert!(notes.resolved);
+    assert_eq!(notes.patch.matches("--- a/calc/core.py").count(), 1);
+    assert_eq!(notes.patch.matches("\n@@ ").count(), 2, "{}", notes.patch);
+    let patch = code::Patch::parse(notes.patch.as_bytes()).unwrap();
+    let path = code::RelativePath::new("calc/core.py").unwrap();
+    let known = [(path, Some(twice.clone().into_bytes()))].into();
+    let applied = patch.apply(&known).unwrap();
+    let [code::patch::FileChange::Write { content, .. }] = applied.changes.as_slice() else {
+        panic!("{:?}", applied.changes);
+    };
+    let right = CORE.replace("numbers[1:]", "numbers");
+    assert_eq!(String::from_utf8_lossy(content), right);
+}
+
+const FIRST: &str = "\
+--- a/calc/core.py
++++ b/calc/core.py
+@@ -24,3 +24,3 @@
+-    for number in numbers[1:]:
++    for number in numbers:
+         result += number
+     return result
+";
+
+const SECOND: &str = "\
+--- a/calc/core.py
++++ b/calc/core.py
+@@ -5,3 +5,3 @@
+     \"\"\"Counts up.\"\"\"
+\x20
+-    step = 2
++    step = 1
+";

@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Run a recipe: make tasks, train, evaluate, report
     Train(TrainArgs),
     /// Evaluate the policies of a run again; the run stays as it is
-    Eval(EvalArgs),
+    Eval(Box<EvalArgs>),
     /// Rebuild report.html and summary.json of a run, and print its result
     Report(ReportArgs),
     /// Check a recipe and print what it would do: sizes, tokens, memory, time, sandbox

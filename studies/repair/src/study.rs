@@ -51,6 +51,8 @@ pub type Watch = Arc<dyn Fn(&Task, &StepNote) + Send + Sync>;
 
 /// Tasks whose sources are kept: those of a step, at least.
 const KEPT: usize = 256;
+/// Bytes of sources that are kept: graph and index take several times as much again.
+const KEPT_BYTES: usize = 256 << 20;
 
 impl fmt::Debug for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,7 +121,8 @@ impl Repair {
             None => {
                 let sources = Sources::of(task, &mut workplace).await?;
                 let mut kept = self.kept();
-                if kept.len() >= KEPT {
+                let bytes: usize = kept.values().map(Sources::bytes).sum();
+                if kept.len() >= KEPT || bytes + sources.bytes() > KEPT_BYTES {
                     kept.clear();
                 }
                 kept.insert(task.id.clone(), sources.clone());

@@ -173,8 +173,20 @@ pub(super) fn string(bench: &mut Bench<'_, '_>, at: SiteIndex) {
     for (shape, cost) in shapes {
         push(bench, cost, &shape);
     }
-    if content.is_empty() {
-        push(bench, 2.4, " ");
+    if content.chars().count() <= 1 {
+        for (other, cost) in [
+            (" ", 2.2),
+            ("", 2.4),
+            (",", 2.4),
+            (".", 2.4),
+            ("-", 2.5),
+            ("_", 2.5),
+            ("0", 2.5),
+            (":", 2.7),
+            ("/", 2.7),
+        ] {
+            push(bench, cost, other);
+        }
     }
     let function = bench.function(at).map(|function| function.range);
     let mut known: Vec<(f64, &str)> = Vec::new();

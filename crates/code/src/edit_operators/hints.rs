@@ -8,6 +8,8 @@ pub struct Hints {
     pub raised: Vec<String>,
     /// Types of exceptions that should have come and did not.
     pub not_raised: Vec<String>,
+    /// Functions, and methods with a dot before them, that would make the expected values of those that came.
+    pub conversions: Vec<String>,
     /// Words of the failure and the issue: names and strings that play a part.
     pub words: Vec<String>,
 }

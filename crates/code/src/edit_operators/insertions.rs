@@ -7,6 +7,7 @@ use super::{
     Family,
     bench::Bench,
     forgotten::{self, is_in_loop},
+    guards,
     statements::results,
 };
 use crate::sites::{BoundBy, ScopeKind, SiteIndex};
@@ -34,8 +35,8 @@ pub(super) fn around(bench: &mut Bench<'_, '_>, at: SiteIndex) {
             attributes(bench, at, statement);
         }
     }
-    if is_top && place <= 1 {
-        guards(bench, at, statement);
+    if guards::can_be_checked(bench.node(at)) {
+        guards::before(bench, at, is_top && place <= 1);
     }
     if is_last && !is_top {
         jumps(bench, at, statement);
@@ -52,19 +53,6 @@ fn insert_after(
     lines: &[String],
 ) {
     if let Some(edit) = bench.after(statement, lines) {
-        bench.push(family, cost, at, edit);
-    }
-}
-
-fn insert_before(
-    bench: &mut Bench<'_, '_>,
-    family: Family,
-    cost: f64,
-    at: SiteIndex,
-    statement: &Stmt,
-    lines: &[String],
-) {
-    if let Some(edit) = bench.before(statement, lines) {
         bench.push(family, cost, at, edit);
     }
 }
@@ -132,53 +120,6 @@ fn attributes(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
     }
     for (cost, line) in lines.into_iter().take(16) {
         insert_after(bench, Family::Insertion, cost, at, statement, &[line]);
-    }
-}
-
-fn guards(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt) {
-    let Some(function) = bench.function(at) else {
-        return;
-    };
-    let Some(definition) = function.function() else {
-        return;
-    };
-    let names: Vec<&str> = function
-        .bound
-        .iter()
-        .filter(|bound| bound.by == BoundBy::Parameter)
-        .map(|bound| bound.name)
-        .filter(|name| *name != "self" && *name != "cls")
-        .collect();
-    for name in names.into_iter().take(4) {
-        let parameter = definition
-            .parameters
-            .iter_non_variadic_params()
-            .find(|parameter| parameter.name().as_str() == name);
-        let default = parameter.and_then(|parameter| parameter.default());
-        if default.is_some_and(Expr::is_none_literal_expr) {
-            for (value, cost) in [
-                ("[]", 3.2),
-                ("{}", 3.2),
-                ("()", 3.4),
-                ("0", 3.6),
-                ("''", 3.8),
-            ] {
-                let lines = [
-                    format!("if {name} is None:"),
-                    format!("    {name} = {value}"),
-                ];
-                insert_before(bench, Family::Guard, cost, at, statement, &lines);
-            }
-        }
-        for (test, result, cost) in [
-            (format!("not {name}"), name, 3.8),
-            (format!("{name} is None"), "None", 3.8),
-            (format!("not {name}"), "None", 4.4),
-            (format!("not {name}"), "False", 4.6),
-        ] {
-            let lines = [format!("if {test}:"), format!("    return {result}")];
-            insert_before(bench, Family::Guard, cost, at, statement, &lines);
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use ruff_python_ast::AnyNodeRef;
 
 use super::{
-    arithmetic, bench::Bench, calls, comparisons, conditions, constants, exceptions, insertions,
-    names, returns, statements, subscripts,
+    arithmetic, bench::Bench, calls, comparisons, conditions, constants, conversions, exceptions,
+    insertions, names, returns, statements, subscripts,
 };
 use crate::sites::SiteIndex;
 
@@ -37,6 +37,7 @@ pub(super) fn apply(bench: &mut Bench<'_, '_>, at: SiteIndex) {
         _ => {}
     }
     conditions::in_condition(bench, at);
+    conversions::around(bench, at);
 }
 
 fn statement(bench: &mut Bench<'_, '_>, at: SiteIndex) {

@@ -176,7 +176,11 @@ pub(super) fn expression(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &S
         Expr::Call(call) => {
             let text = bench.text(value);
             let edit = Edit::replace(statement, format!("return {text}"));
-            bench.push(Family::Return, 2.2, at, edit);
+            let cost = match is_lost(bench, at, &call.func) {
+                true => 0.6,
+                false => 2.0,
+            };
+            bench.push(Family::Return, cost, at, edit);
             let edit = Edit::replace(statement, format!("yield {text}"));
             bench.push(Family::Return, 3.4, at, edit);
             if let Expr::Attribute(attribute) = &*call.func
@@ -187,13 +191,86 @@ pub(super) fn expression(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &S
                 bench.push(Family::Assignment, 3.0, at, edit);
             }
         }
-        Expr::Name(_) | Expr::Attribute(_) | Expr::BinOp(_) | Expr::Compare(_) => {
+        // What has no effect but its value was meant to go somewhere.
+        _ if !value.is_await_expr()
+            && !value.is_string_literal_expr()
+            && !value.is_ellipsis_literal_expr() =>
+        {
             let text = bench.text(value);
             let edit = Edit::replace(statement, format!("return {text}"));
-            bench.push(Family::Return, 1.4, at, edit);
+            bench.push(Family::Return, 0.2, at, edit);
         }
         _ => {}
     }
+}
+
+/// Whether a call that stands alone is made for its value: it ends a function that nothing else returns from, or
+/// is of a function or method that changes nothing.
+fn is_lost(bench: &Bench<'_, '_>, at: SiteIndex, callee: &Expr) -> bool {
+    let name = match callee {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => "",
+    };
+    let is_pure = matches!(
+        name,
+        "join"
+            | "format"
+            | "strip"
+            | "lstrip"
+            | "rstrip"
+            | "split"
+            | "lower"
+            | "upper"
+            | "replace"
+            | "sorted"
+            | "list"
+            | "tuple"
+            | "set"
+            | "frozenset"
+            | "dict"
+            | "str"
+            | "int"
+            | "float"
+            | "len"
+            | "sum"
+            | "min"
+            | "max"
+            | "any"
+            | "all"
+            | "zip"
+            | "map"
+            | "filter"
+            | "reversed"
+            | "range"
+            | "enumerate"
+            | "isinstance"
+            | "type"
+            | "repr"
+            | "abs"
+            | "round"
+            | "copy"
+            | "keys"
+            | "values"
+            | "items"
+            | "get"
+            | "startswith"
+            | "endswith"
+            | "partial"
+    );
+    let Some(function) = bench.function(at).and_then(|function| function.function()) else {
+        return false;
+    };
+    let is_last = function
+        .body
+        .last()
+        .is_some_and(|last| last.range() == bench.node(at).range());
+    let text = bench.text(function);
+    is_pure
+        || is_last
+            && !text.contains("return ")
+            && !text.contains("yield")
+            && !name.starts_with("set")
 }
 
 pub(super) fn yielded(bench: &mut Bench<'_, '_>, at: SiteIndex) {

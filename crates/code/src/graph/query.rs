@@ -385,10 +385,11 @@ impl Index {
             }
         }
         self.score_words(query, &mut scores);
-        let musts: Vec<Mention> = query.must.iter().map(|must| self.mention(must)).collect();
-        let nots: Vec<Mention> = query.not.iter().map(|not| self.mention(not)).collect();
-        let keeps = |entry: &Entry| {
-            musts.iter().all(|must| must.is_in(entry)) && !nots.iter().any(|not| not.is_in(entry))
+        let mut musts: Vec<Mention> = query.must.iter().map(|must| self.mention(must)).collect();
+        let mut nots: Vec<Mention> = query.not.iter().map(|not| self.mention(not)).collect();
+        let mut keeps = |entry: &Entry| {
+            musts.iter_mut().all(|must| must.is_in(self, entry))
+                && !nots.iter_mut().any(|not| not.is_in(self, entry))
         };
         let found = scores.touched.iter().filter_map(|place| {
             let entry = &self.entries[*place as usize];
@@ -403,12 +404,10 @@ impl Index {
     }
 
     fn mention<'a>(&self, word: &'a str) -> Mention<'a> {
-        let finder = Finder::new(word);
-        let has_it = |text: &str| finder.find(text.as_bytes()).is_some();
         Mention {
-            names: self.names.iter().map(|(name, _)| has_it(name)).collect(),
-            paths: self.paths.iter().map(|path| has_it(path)).collect(),
-            finder,
+            names: vec![None; self.names.len()],
+            paths: vec![None; self.paths.len()],
+            finder: Finder::new(word),
         }
     }
 
@@ -439,15 +438,15 @@ impl Index {
             let is_enough = is_common && scores.touched.len() >= RANKED;
             let reason = scores.reason(format!("word:{word}"));
             // One weak word means what is called so, not what mentions it.
-            let called = (words_alone && !any_strong).then(|| self.mention(word));
+            let mut called = (words_alone && !any_strong).then(|| self.mention(word));
             for place in self.places(word) {
                 if is_enough && scores.by_entry[*place as usize].1 == 0 {
                     continue;
                 }
                 let entry = &self.entries[*place as usize];
                 if called
-                    .as_ref()
-                    .is_some_and(|called| !called.is_called(entry))
+                    .as_mut()
+                    .is_some_and(|called| !called.is_called(self, entry))
                 {
                     continue;
                 }
@@ -512,21 +511,24 @@ impl Index {
     }
 }
 
-/// A word, and where it is.
+/// A word, and where it is: found out for those names and paths that somebody asks about.
 struct Mention<'a> {
-    names: Vec<bool>,
-    paths: Vec<bool>,
+    names: Vec<Option<bool>>,
+    paths: Vec<Option<bool>>,
     finder: Finder<'a>,
 }
 
 impl Mention<'_> {
     /// In its name or its path.
-    fn is_called(&self, entry: &Entry) -> bool {
-        self.names[entry.name as usize] || self.paths[entry.file as usize]
+    fn is_called(&mut self, index: &Index, entry: &Entry) -> bool {
+        let has_it = |text: &str| self.finder.find(text.as_bytes()).is_some();
+        *self.names[entry.name as usize].get_or_insert_with(|| has_it(index.name(entry)))
+            || *self.paths[entry.file as usize]
+                .get_or_insert_with(|| has_it(&index.paths[entry.file as usize]))
     }
 
-    fn is_in(&self, entry: &Entry) -> bool {
-        self.is_called(entry) || self.finder.find(entry.text.as_bytes()).is_some()
+    fn is_in(&mut self, index: &Index, entry: &Entry) -> bool {
+        self.is_called(index, entry) || self.finder.find(entry.text.as_bytes()).is_some()
     }
 }
 

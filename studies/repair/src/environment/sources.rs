@@ -123,6 +123,11 @@ impl Sources {
         Excerpt::WINDOWS.chunks(nodes, |path| self.text(path))
     }
 
+    /// Of all files.
+    pub(crate) fn bytes(&self) -> usize {
+        self.contents.values().map(Vec::len).sum()
+    }
+
     /// A node's first lines, for subgraphs. Files have none.
     pub(super) fn snippet(&self, node: &ListedNode, lines: u32) -> Vec<String> {
         if !matches!(node.kind.as_str(), "function" | "class" | "attribute") {

@@ -25,8 +25,18 @@ pub(super) fn hints(observation: &Observation, issue: &Issue) -> Hints {
         if let Some(name) = not_raised(&failure.message) {
             push_new(&mut hints.not_raised, name);
         }
+        for name in conversions(&failure.kind, &failure.message) {
+            push_new(&mut hints.conversions, name.to_owned());
+        }
         for word in quoted(&failure.message) {
             push_new(&mut hints.words, word);
+        }
+    }
+    for mismatch in &hints.mismatches {
+        for name in between(&mismatch.got, &mismatch.expected) {
+            if !hints.conversions.iter().any(|known| known == name) {
+                hints.conversions.push(name.to_owned());
+            }
         }
     }
     for text in [&issue.title, &issue.body] {
@@ -88,6 +98,96 @@ fn differing<'a>(left: &'a str, right: &'a str) -> Option<(&'a str, &'a str)> {
     let first = different.next()?;
     let is_plain = |text: &str| !text.is_empty() && !text.contains(['[', '(', '{']);
     (is_plain(first.0) && is_plain(first.1)).then_some(first)
+}
+
+/// Types whose values can be made of others.
+const TYPES: [&str; 9] = [
+    "str",
+    "int",
+    "float",
+    "list",
+    "tuple",
+    "set",
+    "frozenset",
+    "dict",
+    "bytes",
+];
+
+/// What the complaint about a value's type says that it should be.
+fn conversions(kind: &str, message: &str) -> Vec<&'static str> {
+    if kind != "TypeError" && kind != "AttributeError" {
+        return Vec::new();
+    }
+    let first = message.lines().next().unwrap_or_default();
+    let mut found = Vec::new();
+    if first.contains("non-iterator") || first.contains("is not an iterator") {
+        found.push("iter");
+    }
+    if first.contains("not subscriptable") || first.contains("has no len()") {
+        found.push("list");
+    }
+    if first.contains("unhashable") {
+        found.extend(["tuple", "frozenset"]);
+    }
+    let words = first.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    for word in words {
+        found.extend(TYPES.iter().find(|known| **known == word));
+    }
+    found
+}
+
+/// What makes the second value of the first, by how they look.
+fn between(got: &str, expected: &str) -> Vec<&'static str> {
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Look {
+        Text,
+        List,
+        Tuple,
+        Set,
+        Whole,
+        Fraction,
+        Other,
+    }
+    let look = |text: &str| match text.as_bytes() {
+        [b'\'' | b'"', ..] => Look::Text,
+        [b'[', ..] => Look::List,
+        [b'(', ..] => Look::Tuple,
+        [b'{', ..] => Look::Set,
+        _ if text.parse::<i64>().is_ok() => Look::Whole,
+        _ if text.parse::<f64>().is_ok() => Look::Fraction,
+        _ => Look::Other,
+    };
+    let (came, wanted) = (look(got), look(expected));
+    if came != wanted {
+        return match wanted {
+            Look::Text => vec!["str", "repr"],
+            Look::List => vec!["list", "sorted"],
+            Look::Tuple => vec!["tuple"],
+            Look::Set => vec!["set", "dict"],
+            Look::Whole => vec!["int", "len", "round"],
+            Look::Fraction => vec!["float"],
+            Look::Other => Vec::new(),
+        };
+    }
+    let parts = |text: &str| {
+        let inside = text.trim_matches(['[', ']', '(', ')', '{', '}']);
+        let mut parts: Vec<String> = inside.split(", ").map(str::to_owned).collect();
+        parts.sort_unstable();
+        parts
+    };
+    let is_same = |change: fn(&str) -> String| change(got) == expected;
+    let without_blanks = |text: &str| {
+        let inside = text.trim_matches(['\'', '"']);
+        inside.trim().to_owned()
+    };
+    match came {
+        Look::Text if is_same(|text| text.to_lowercase()) => vec![".lower"],
+        Look::Text if is_same(|text| text.to_uppercase()) => vec![".upper"],
+        Look::Text if without_blanks(got) == expected.trim_matches(['\'', '"']) => vec![".strip"],
+        Look::Whole | Look::Fraction if got.strip_prefix('-') == Some(expected) => vec!["abs"],
+        Look::List | Look::Tuple if parts(got) == parts(expected) => vec!["sorted", "reversed"],
+        _ => Vec::new(),
+    }
 }
 
 /// The exception that should have come.
@@ -172,5 +272,27 @@ mod tests {
         );
         assert_eq!(not_raised("1 != 2"), None);
         assert_eq!(quoted("no 'key' in \"a b\""), ["key", "a b"]);
+    }
+
+    #[test]
+    fn conversions_are_told_from_types_and_looks() {
+        let told = |message: &str| conversions("TypeError", message);
+        assert_eq!(
+            told("iter() returned non-iterator of type 'tuple'"),
+            ["iter", "tuple"]
+        );
+        assert_eq!(told("object of type 'generator' has no len()"), ["list"]);
+        assert_eq!(
+            told("unsupported operand type(s) for +: 'int' and 'str'"),
+            ["int", "str"]
+        );
+        assert!(conversions("ValueError", "an int").is_empty());
+        assert_eq!(between("'3'", "3"), ["int", "len", "round"]);
+        assert_eq!(between("[1, 2]", "(1, 2)"), ["tuple"]);
+        assert_eq!(between("-4", "4"), ["abs"]);
+        assert_eq!(between("'AB'", "'ab'"), [".lower"]);
+        assert_eq!(between("' a'", "'a'"), [".strip"]);
+        assert_eq!(between("[2, 1]", "[1, 2]"), ["sorted", "reversed"]);
+        assert!(between("1", "2").is_empty());
     }
 }

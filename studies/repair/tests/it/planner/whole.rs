@@ -103,7 +103,7 @@ async fn repairs_one_after_the_other_are_one_patch() {
             *text = &twice;
         }
     }
-    let Some(mut stage) = Stage::of(&files, &[FIRST, SECOND]).await else {
+    let Some(stage) = Stage::of(&files, &[FIRST, SECOND]).await else {
         return;
     };
     let mut lenient = task("twice");

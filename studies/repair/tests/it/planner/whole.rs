@@ -11,7 +11,7 @@ use repair::{
     search::{Search, SearchSettings},
 };
 
-use crate::stage::{CORE, Stage, block, files, task, tree};
+use super::stage::{CORE, Stage, block, files, task, tree};
 
 fn searching(budget: usize) -> Arc<dyn Repairer> {
     let settings = SearchSettings {

@@ -175,7 +175,7 @@ pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
     };
     let problems: BTreeMap<&TaskId, &Assignment> =
         assignments.iter().map(|one| (&one.id, &**one)).collect();
-    let write = |evaluated: &Evaluated| {
+    let write = |evaluated: &Evaluated, _| {
         let count = |text: &str| cast.count_tokens(text);
         write(&run, &settings, &problems, &evaluated.groups, count)
     };

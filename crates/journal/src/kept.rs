@@ -1,4 +1,4 @@
-//! Episodes of an evaluation on its way, durable one by one: what a killed process need not play again.
+//! Episodes of an evaluation on its way, kept one by one: what a killed process need not play again.
 //!
 //! They lie in a log of their own, framed as `journal.log` is, until the evaluation is committed as a whole.
 
@@ -6,6 +6,7 @@ use std::{
     fs::{self, OpenOptions},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use record::Episode;
@@ -25,7 +26,7 @@ pub(crate) const ENDING: &str = ".kept";
 /// The open log of one evaluation.
 #[derive(Debug)]
 pub struct KeptEpisodes {
-    log: Mutex<Log>,
+    log: Mutex<Synced>,
     path: PathBuf,
 }
 
@@ -44,6 +45,16 @@ struct WithLog<E> {
     episode: E,
     log: Vec<Value>,
 }
+
+/// A log and when the disk last had all of it.
+#[derive(Debug)]
+struct Synced {
+    log: Log,
+    at: Instant,
+}
+
+/// Where episodes are short, waiting for the disk after each would take longer than playing them.
+const BETWEEN_SYNCS: Duration = Duration::from_millis(100);
 
 /// Below the run.
 pub(crate) fn relative(evaluation: &str) -> String {
@@ -80,11 +91,15 @@ impl KeptEpisodes {
             })
         });
         let episodes = episodes.collect::<Result<_>>()?;
-        let log = Mutex::new(log);
+        let log = Mutex::new(Synced {
+            log,
+            at: Instant::now(),
+        });
         Ok((Self { log, path }, episodes))
     }
 
-    /// Returns once the episode is on disk, with the lines for logs that go with it.
+    /// Returns once the episode outlives this process, with the lines for logs that go with it; a power cut loses
+    /// those of the last tenth of a second, or the last one, which are then played again.
     ///
     /// # Errors
     /// [`Error::NotFinite`] for a log-prob or a reward that is no finite number; failures of the disk, after
@@ -98,8 +113,13 @@ impl KeptEpisodes {
         let payload = payload
             .map_err(std::io::Error::from)
             .at(&self.path, "encode an episode")?;
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.append(&payload)
+        let mut kept = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.at.elapsed() < BETWEEN_SYNCS {
+            return kept.log.append_unsynced(&payload);
+        }
+        kept.log.append(&payload)?;
+        kept.at = Instant::now();
+        Ok(())
     }
 }
 

@@ -100,6 +100,19 @@ impl Log {
     /// After a failed append every later one is refused: what lies at the end of the file is
     /// unknown until the log is opened again.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        self.add(payload, true)
+    }
+
+    /// Appends one record and returns once the system has it, and so the next process, whatever becomes of this one;
+    /// the disk has it too with the next record that is appended.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub(crate) fn append_unsynced(&mut self, payload: &[u8]) -> Result<()> {
+        self.add(payload, false)
+    }
+
+    fn add(&mut self, payload: &[u8], sync: bool) -> Result<()> {
         if self.poisoned {
             return Err(Error::Poisoned {
                 path: self.path.clone(),
@@ -110,7 +123,9 @@ impl Log {
         self.file
             .write_all(&framed)
             .at(&self.path, "append a record")?;
-        self.file.sync_data().at(&self.path, "sync a record")?;
+        if sync {
+            self.file.sync_data().at(&self.path, "sync a record")?;
+        }
         self.poisoned = false;
         self.end += framed.len() as u64;
         Ok(())

@@ -17,6 +17,13 @@ const COMPARE_NOTE: &str = "report/compare";
 /// evaluation that is beside the main ones: its name has a `/`.
 pub(crate) const GATE_PREFIX: &str = "gate/";
 
+/// What is compared where it is there: reinforcement, else whatever critic against none.
+const KNOWN_PAIRS: [(&str, &str); 3] = [
+    ("sft", "rl"),
+    ("no-critique", "sft"),
+    ("no-critique", "critic"),
+];
+
 /// Metrics down, evaluations across.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Comparison {
@@ -146,7 +153,7 @@ pub(crate) fn overlap_said(old: Estimate, new: Estimate) -> &'static str {
     }
 }
 
-/// The two evaluations to compare: those that the study names, or `sft` and `rl`, or the last two.
+/// The two evaluations to compare: those that the study names, or the first known pair, or the last two.
 pub(crate) fn compared(replay: &Replay) -> Option<(&Evaluation, &Evaluation)> {
     let pair = |before: &str, after: &str| replay.evaluation(before).zip(replay.evaluation(after));
     if let Some(named) = replay.note(COMPARE_NOTE)
@@ -157,7 +164,10 @@ pub(crate) fn compared(replay: &Replay) -> Option<(&Evaluation, &Evaluation)> {
     {
         return pair(before, after);
     }
-    pair("sft", "rl").or_else(|| match shown(replay)[..] {
+    let known = KNOWN_PAIRS
+        .iter()
+        .find_map(|(before, after)| pair(before, after));
+    known.or_else(|| match shown(replay)[..] {
         [.., before, after] => Some((before, after)),
         _ => None,
     })

@@ -8,7 +8,10 @@ mod samples;
 mod suspects;
 mod words;
 
+use journal::Replay;
+
 use crate::{
+    comparison::{self, Comparison},
     curves::Panel,
     run_view::RunView,
     study::{OverSeeds, Part, Study},
@@ -28,6 +31,15 @@ impl Study for Critique {
 
     fn panels(&self) -> &'static [Panel] {
         &panels::PANELS
+    }
+
+    /// Baselines have a table of their own.
+    fn comparison(&self, replay: &Replay) -> Comparison {
+        let shown: Vec<_> = comparison::shown(replay)
+            .into_iter()
+            .filter(|one| !rounds::BASELINES.contains(&one.name.as_str()))
+            .collect();
+        Comparison::of_some(&shown, comparison::compared(replay), |_| true)
     }
 
     fn sentence(&self, run: &RunView) -> Option<String> {

@@ -12,6 +12,9 @@ use crate::{
 /// An evaluation over all rounds has this behind the name of its first.
 const ROUNDS: &str = "/rounds";
 
+/// Evaluations that are shown beside others in every round, and not where before is compared with after.
+pub(super) const BASELINES: [&str; 4] = ["start", "self-critique", "execution-feedback", "oracle"];
+
 /// What is compared over seeds, of however many rounds there are.
 pub(super) const OVER_SEEDS: [&str; 22] = [
     "pass_at_1/round-0",

@@ -12,8 +12,9 @@ use crate::{
 };
 
 /// Shares that are right at the start and after every round.
-const CONTENDERS: [(&str, [f64; 3]); 3] = [
+const CONTENDERS: [(&str, [f64; 3]); 4] = [
     ("no-critique", [0.2, 0.2, 0.2]),
+    ("oracle", [0.2, 0.9, 0.9]),
     ("sft", [0.2, 0.4, 0.38]),
     ("rl", [0.2, 0.6, 0.7]),
 ];
@@ -75,6 +76,8 @@ fn rounds_are_drawn_compared_and_said() {
         "After 2 rounds pass@1 is 20.0\u{a0}% (16.0–24.0) with no-critique, 38.0\u{a0}% (34.0–42.0) with sft, \
          70.0\u{a0}% (66.0–74.0) with rl; rl is +250\u{a0}% (+220 to +280) over no critique."
     ));
+    // Its own table has it, that of before and after has not.
+    assert_eq!(html.matches("<th>oracle<").count(), 3);
     let text = summary_text(&view);
     assert!(text.contains("pass@1 by round"), "{text}");
 }

@@ -72,7 +72,8 @@ async fn a_model_repairs_in_both_formats() {
         assert_eq!(errors(&notes), Vec::<&str>::new());
         assert!(notes.resolved && notes.repaired && !notes.gave_up);
         assert_eq!(notes.stop_reason, Some(StopReason::Submitted));
-        assert_eq!(notes.patch, RIGHT);
+        let diff = format!("diff --git a/calc/core.py b/calc/core.py\n{RIGHT}");
+        assert_eq!(notes.patch, diff);
         assert_eq!((notes.candidates, notes.test_runs), (1, 3));
         assert_eq!(notes.steps.len(), 7);
         let reward = notes.reward();

@@ -140,7 +140,7 @@ async fn one_by_one(workplace: &mut Workplace, framework: TestFramework, candida
     for number in 0..candidates {
         let (file, text) = candidate(number);
         let before = workplace.read(&path(&file)).await.unwrap().unwrap();
-        let session = workplace.session();
+        let session = workplace.session().await.unwrap();
         session
             .write(&path(&file), text.as_bytes(), 0o644)
             .await

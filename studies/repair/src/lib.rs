@@ -17,6 +17,7 @@ pub mod mutate;
 pub mod patch_model;
 pub mod planner;
 pub mod play;
+pub mod remembered;
 pub mod repair_loop;
 pub mod repairer;
 pub mod search;
@@ -24,6 +25,7 @@ mod source_store;
 mod study;
 mod task;
 mod tasks_file;
+pub mod tiny;
 pub mod wire;
 pub mod workplace;
 

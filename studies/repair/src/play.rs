@@ -103,7 +103,7 @@ impl Stage<'_> {
         workplace: Workplace,
         cx: &mut Cx,
     ) -> Result<(Notes, Vec<journal::TestRun>), Fault> {
-        let mut planner = Planner::new(self.planner);
+        let mut planner = Planner::new(self.planner, cx.seed("planner"));
         let (mut env, mut observation) = PlannerEnv::reset(
             task,
             self.environment,

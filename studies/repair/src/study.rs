@@ -11,16 +11,18 @@ use record::{Episode, Estimate, Fault, Group, TaskId};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     Task,
-    environment::{CountTokens, EnvironmentConfig, Sources},
+    environment::{CountTokens, EnvironmentConfig, Sources, suspects},
     evaluation::evaluate,
     metrics,
     planner::PlannerConfig,
     play::{Notes, Stage, StepNote},
+    remembered::RememberedRepairs,
     repairer::Repairer,
-    workplace::Testbed,
+    workplace::{Testbed, Workplace},
 };
 
 /// What a recipe says about the study.
@@ -40,11 +42,18 @@ pub struct Repair {
     testbeds: Testbeds,
     repairer: Arc<dyn Repairer>,
     count: CountTokens,
-    sources: Mutex<BTreeMap<TaskId, Sources>>,
+    sources: Mutex<BTreeMap<TaskId, SharedSources>>,
     watch: Option<Watch>,
     graded_in: Option<Testbeds>,
+    /// Verdicts of fresh checkouts by task and patch, where they are remembered.
+    graded: Option<Mutex<BTreeMap<(TaskId, String), bool>>>,
+    /// Of those who run tests in workplaces of their own, where there are fewer than episodes.
+    seats: Option<Arc<Semaphore>>,
     test_log: Mutex<BTreeMap<TaskId, Vec<TestRun>>>,
 }
+
+/// Those of one task, once somebody has read them.
+type SharedSources = Arc<futures::lock::Mutex<Option<Sources>>>;
 
 /// Is told every step as it is made.
 pub type Watch = Arc<dyn Fn(&Task, &StepNote) + Send + Sync>;
@@ -78,6 +87,8 @@ impl Repair {
             sources: Mutex::new(BTreeMap::new()),
             watch: None,
             graded_in: None,
+            graded: None,
+            seats: None,
             test_log: Mutex::default(),
         }
     }
@@ -92,6 +103,19 @@ impl Repair {
     pub fn graded_in(self, testbeds: Testbeds) -> Self {
         Self {
             graded_in: Some(testbeds),
+            ..self
+        }
+    }
+
+    /// Searches for every repair, and grades every patch of a task, once and remembers it: for patch models that
+    /// answer the same whenever they are asked the same, and tests that do. At most `at_once` episodes run tests at
+    /// the same time; the others may wait for their policies meanwhile.
+    pub fn remembering(self, at_once: usize) -> Self {
+        let seats = Arc::new(Semaphore::new(at_once.max(1)));
+        Self {
+            repairer: Arc::new(RememberedRepairs::new(self.repairer, seats.clone())),
+            graded: Some(Mutex::default()),
+            seats: Some(seats),
             ..self
         }
     }
@@ -114,21 +138,8 @@ impl Repair {
     /// What kept the policy, the sandbox or the tests from answering.
     pub async fn play_notes(&self, task: &Task, cx: &mut Cx) -> Result<Notes, Fault> {
         let testbed = (self.testbeds)(task)?;
-        let mut workplace = testbed.open().await?;
-        let known = self.kept().get(&task.id).cloned();
-        let sources = match known {
-            Some(sources) => sources,
-            None => {
-                let sources = Sources::of(task, &mut workplace).await?;
-                let mut kept = self.kept();
-                let bytes: usize = kept.values().map(Sources::bytes).sum();
-                if kept.len() >= KEPT || bytes + sources.bytes() > KEPT_BYTES {
-                    kept.clear();
-                }
-                kept.insert(task.id.clone(), sources.clone());
-                sources
-            }
-        };
+        let mut workplace = testbed.open_when_needed();
+        let sources = self.sources(task, &testbed, &mut workplace).await?;
         let stage = Stage {
             environment: &self.config.environment,
             planner: &self.config.planner,
@@ -139,17 +150,83 @@ impl Repair {
         let (mut notes, log) = stage.play(task, sources, workplace, cx).await?;
         self.log(&task.id, log);
         if let Some(testbeds) = self.graded_in.as_ref().filter(|_| notes.resolved) {
-            let evaluated = evaluate(task, &notes.patch, &testbeds(task)?).await?;
-            let report = evaluated.report.as_ref();
-            let resolved = report.is_some_and(|report| report.resolved);
+            let resolved = self.resolves(task, &notes.patch, testbeds).await?;
             (notes.graded, notes.resolved) = (Some(resolved), resolved);
         }
         Ok(notes)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<TaskId, Sources>> {
-        // Whoever panicked left a whole map behind.
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a patch resolves its task in a fresh checkout.
+    async fn resolves(&self, task: &Task, patch: &str, testbeds: &Testbeds) -> Result<bool, Fault> {
+        let verdicts = || {
+            let verdicts = self.graded.as_ref()?;
+            Some(verdicts.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let key = (task.id.clone(), patch.to_owned());
+        let known = verdicts().and_then(|verdicts| verdicts.get(&key).copied());
+        if let Some(resolved) = known {
+            return Ok(resolved);
+        }
+        let _seat = self.seat().await?;
+        let evaluated = evaluate(task, patch, &testbeds(task)?).await?;
+        let report = evaluated.report.as_ref();
+        let resolved = report.is_some_and(|report| report.resolved);
+        if let Some(mut verdicts) = verdicts() {
+            verdicts.insert(key, resolved);
+        }
+        Ok(resolved)
+    }
+
+    async fn seat(&self) -> Result<Option<SemaphorePermit<'_>>, Fault> {
+        match &self.seats {
+            Some(seats) => seats.acquire().await.map(Some).map_err(Fault::infra),
+            None => Ok(None),
+        }
+    }
+
+    /// Of the first episode's workplace, for all episodes of a task; whoever needs them meanwhile waits.
+    async fn sources(
+        &self,
+        task: &Task,
+        testbed: &Testbed,
+        workplace: &mut Workplace,
+    ) -> Result<Sources, Fault> {
+        let place = {
+            // Whoever panicked left a whole map behind.
+            let mut kept = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() >= KEPT && !kept.contains_key(&task.id) {
+                kept.clear();
+            }
+            kept.entry(task.id.clone()).or_default().clone()
+        };
+        let mut known = place.lock().await;
+        if let Some(sources) = &*known {
+            return Ok(sources.clone());
+        }
+        let _seat = self.seat().await?;
+        let most = self.config.environment.observation.suspects;
+        let sources = match most {
+            0 => Sources::of(task, workplace).await?,
+            _ => {
+                // What its tests leave behind is not the planner's.
+                let mut apart = testbed.open().await?;
+                let sources = Sources::of(task, &mut apart).await?;
+                let found = suspects(&task.public.issue, sources.graph(), &mut apart, most).await?;
+                apart.close().await?;
+                sources.with_suspects(found)
+            }
+        };
+        let mut kept = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = kept.values().filter_map(|place| place.try_lock());
+        let bytes: usize = others
+            .filter_map(|place| place.as_ref().map(Sources::bytes))
+            .sum();
+        if bytes + sources.bytes() > KEPT_BYTES {
+            kept.retain(|id, _| *id == task.id);
+        }
+        drop(kept);
+        *known = Some(sources.clone());
+        Ok(sources)
     }
 }
 

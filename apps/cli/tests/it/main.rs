@@ -34,6 +34,7 @@ mod recall_bad_input;
 mod recipes;
 mod repair;
 mod repair_grading;
+mod repair_training;
 mod resume;
 mod rounds;
 mod runner;

@@ -49,15 +49,19 @@ impl PlannerEnv<'_> {
             .repairer
             .repair(self.task, &request, &mut self.workplace, cx)
             .await?;
+        let passed = record.ok && record.applied;
+        let ends = passed && self.config.end.verified_repair;
         if record.applied {
-            self.sources
-                .refresh(&record.changed_files, &mut self.workplace)
-                .await?;
+            // After the end nobody looks any more.
+            if !ends {
+                self.sources
+                    .refresh(&record.changed_files, &mut self.workplace)
+                    .await?;
+            }
             self.state.patches.push(record.patch.clone());
         }
         self.state.tried += record.candidates;
         self.state.feedback.extend(record.feedback.iter().cloned());
-        let passed = record.ok && record.applied;
         done.observed = format!(
             "repair: applied {}, tests_passed {passed}, lint {}",
             record.applied, record.lint_ok
@@ -74,7 +78,7 @@ impl PlannerEnv<'_> {
             if error == SPENT {
                 done.ends = Some(StopReason::BudgetSpent);
             }
-        } else if passed && self.config.end.verified_repair {
+        } else if ends {
             done.event = Event::Solved;
             done.ends = Some(StopReason::Repaired);
         }
@@ -144,6 +148,7 @@ impl PlannerEnv<'_> {
             }
         };
         for id in &action.focus_ids {
+            let id = self.sources.suspect(id).map_or(id, |suspect| &suspect.id);
             match graph.find(id).or_else(|| graph.file(id).map(NodeRef::File)) {
                 Some(place) => add(place, "planner-focus"),
                 None if self.sources.is_guarded(id) => return Err(NO_TESTS),

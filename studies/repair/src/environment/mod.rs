@@ -28,6 +28,7 @@ mod observation;
 mod rewards;
 mod sources;
 mod state;
+mod suspects;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -48,11 +49,13 @@ use crate::{
     workplace::Workplace,
 };
 pub use config::{EndConfig, EnvironmentConfig, ExploreConfig, GuardConfig};
-pub use observation::{Observation, ObservationConfig, ObservationForm};
+pub use observation::{Observation, ObservationConfig, ObservationForm, first_observation};
 use rewards::Event;
 pub use rewards::{Gain, NoMagnitude, Penalty, RewardConfig};
 pub use sources::Sources;
 use state::{Done, State};
+pub use suspects::{Raised, Suspect, Told, highest as highest_suspicion, lines as suspect_lines};
+pub(crate) use suspects::{described, suspects};
 
 /// Tokens of a text as the planner's policy counts them.
 pub type CountTokens = Arc<dyn Fn(&str) -> usize + Send + Sync>;

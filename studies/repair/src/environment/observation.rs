@@ -9,7 +9,8 @@ use code::graph::{ListedNode, index_line, within_budget};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{PlannerEnv, issue};
+use super::{CountTokens, PlannerEnv, Suspect, issue, suspect_lines};
+use crate::Issue;
 
 /// Budgets of observations. Tokens are those of the planner's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,15 @@ pub struct ObservationConfig {
     /// Nodes of the working graph of which some lines are shown, and how many lines.
     pub snippets: usize,
     pub snippet_lines: usize,
+    /// Functions that failing tests run, of which it is told what tests and failures say of them. With any, the
+    /// tests are run and traced before the first step.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspects: usize,
+}
+
+/// Left out of resolved recipes, so that those without it keep their hash.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Default for ObservationConfig {
@@ -48,6 +58,7 @@ impl Default for ObservationConfig {
             working: 80,
             snippets: 8,
             snippet_lines: 12,
+            suspects: 0,
         }
     }
 }
@@ -102,13 +113,55 @@ const TOLD: [&str; 28] = [
     "n_matches",
 ];
 
+/// What a planner sees at a reset, in an environment that has no more to say than the issue and whom the tests
+/// suspect: no working graph is loaded, and a repair needs nothing in memory.
+pub fn first_observation(
+    config: &ObservationConfig,
+    issue: &Issue,
+    suspects: &[Suspect],
+    count: &CountTokens,
+) -> Observation {
+    let mut sections = vec![Section {
+        name: "Issue",
+        parts: issue::parts(issue),
+        budget: config.issue_tokens,
+    }];
+    sections.push(suspected(config, suspects));
+    sections.retain(|section| !section.parts.is_empty());
+    written(config, "reset", 0, sections, count)
+}
+
+fn suspected(config: &ObservationConfig, suspects: &[Suspect]) -> Section {
+    Section {
+        name: "Suspects",
+        parts: suspect_lines(suspects),
+        budget: config.section_tokens,
+    }
+}
+
+fn written(
+    config: &ObservationConfig,
+    action: &str,
+    step: u32,
+    sections: Vec<Section>,
+    count: &CountTokens,
+) -> Observation {
+    match config.form {
+        ObservationForm::Prose => prose(config, &sections, count),
+        ObservationForm::Json => json(config, action, step, sections, count),
+    }
+}
+
 impl PlannerEnv<'_> {
     pub(super) fn observe(&self, action: &str) -> Observation {
-        let sections = self.sections();
-        match self.config.observation.form {
-            ObservationForm::Prose => self.prose(&sections),
-            ObservationForm::Json => self.json(action, sections),
-        }
+        let config = &self.config.observation;
+        written(
+            config,
+            action,
+            self.state.steps,
+            self.sections(),
+            &self.count,
+        )
     }
 
     /// Headings and parts, in the order of the spec; those without anything are left out.
@@ -140,9 +193,11 @@ impl PlannerEnv<'_> {
         let notes = notes.map(|note| format!("{} [{}]: {}\n", note.id, note.tag, note.text));
         add("Notes", notes.collect());
         add("Last result", self.last_result());
-        if self.memory().is_empty() {
+        if self.memory().is_empty() && self.config.guards.repair_needs_memory {
             add("Guidance", vec![self.guidance()]);
         }
+        let suspected = suspected(config, self.sources.suspects());
+        add(suspected.name, suspected.parts);
         let candidates = self.state.candidates.iter().take(config.candidates);
         let candidates = candidates.map(|it| {
             let lines = it.span.map(|span| format!(":{}-{}", span.start, span.end));
@@ -240,53 +295,58 @@ impl PlannerEnv<'_> {
         };
         nodes.take(config.snippets).map(text).collect()
     }
+}
 
-    fn prose(&self, sections: &[Section]) -> Observation {
-        let count = &*self.count;
-        let texts: Vec<String> = sections
-            .iter()
-            .map(|section| {
-                let parts = section.parts.iter().map(String::as_str);
-                let body = within_budget(parts, section.budget, count);
-                format!("# {}\n{}", section.name, ended(&body.text))
-            })
-            .collect();
-        let texts = texts.iter().map(String::as_str);
-        let whole = within_budget(texts, self.config.observation.tokens, count);
-        Observation {
-            text: whole.text,
-            tokens: whole.tokens,
-        }
-    }
-
-    /// As the text protocol has it. What does not fit goes part by part, the last sections' last parts
-    /// first.
-    fn json(&self, action: &str, sections: Vec<Section>) -> Observation {
-        let mut sections = sections;
-        for section in &mut sections {
+fn prose(config: &ObservationConfig, sections: &[Section], count: &CountTokens) -> Observation {
+    let count = &**count;
+    let texts: Vec<String> = sections
+        .iter()
+        .map(|section| {
             let parts = section.parts.iter().map(String::as_str);
-            let kept = within_budget(parts, section.budget, &*self.count);
-            section.parts.truncate(kept.whole.max(1));
+            let body = within_budget(parts, section.budget, count);
+            format!("# {}\n{}", section.name, ended(&body.text))
+        })
+        .collect();
+    let texts = texts.iter().map(String::as_str);
+    let whole = within_budget(texts, config.tokens, count);
+    Observation {
+        text: whole.text,
+        tokens: whole.tokens,
+    }
+}
+
+/// As the text protocol has it. What does not fit goes part by part, the last sections' last parts first.
+fn json(
+    config: &ObservationConfig,
+    action: &str,
+    step: u32,
+    sections: Vec<Section>,
+    count: &CountTokens,
+) -> Observation {
+    let mut sections = sections;
+    for section in &mut sections {
+        let parts = section.parts.iter().map(String::as_str);
+        let kept = within_budget(parts, section.budget, &**count);
+        section.parts.truncate(kept.whole.max(1));
+    }
+    loop {
+        let mut object = Map::new();
+        object.insert("step".to_owned(), step.into());
+        for section in &sections {
+            let key = section.name.to_lowercase().replace(' ', "_");
+            let parts = section.parts.iter().map(|part| part.trim_end());
+            object.insert(key, json!(parts.collect::<Vec<_>>()));
         }
-        loop {
-            let mut object = Map::new();
-            object.insert("step".to_owned(), self.state.steps.into());
-            for section in &sections {
-                let key = section.name.to_lowercase().replace(' ', "_");
-                let parts = section.parts.iter().map(|part| part.trim_end());
-                object.insert(key, json!(parts.collect::<Vec<_>>()));
+        // A text in it could hold the tag that ends it.
+        let object = Value::Object(object).to_string().replace('<', "\\u003c");
+        let text = format!("<observation for=\"{action}\">{object}</observation>");
+        let tokens = count(&text);
+        let fullest = sections.iter_mut().rev().find(|it| !it.parts.is_empty());
+        match fullest {
+            Some(section) if tokens > config.tokens => {
+                section.parts.pop();
             }
-            // A text in it could hold the tag that ends it.
-            let object = Value::Object(object).to_string().replace('<', "\\u003c");
-            let text = format!("<observation for=\"{action}\">{object}</observation>");
-            let tokens = (self.count)(&text);
-            let fullest = sections.iter_mut().rev().find(|it| !it.parts.is_empty());
-            match fullest {
-                Some(section) if tokens > self.config.observation.tokens => {
-                    section.parts.pop();
-                }
-                _ => return Observation { text, tokens },
-            }
+            _ => return Observation { text, tokens },
         }
     }
 }

@@ -12,6 +12,7 @@ use code::{
 use record::Fault;
 use session::Command;
 
+use super::Suspect;
 use crate::{Task, TestFramework, is_left_out, workplace::Workplace};
 
 /// Made from the work tree of a task's own workplace. Clones share everything until a file changes.
@@ -24,6 +25,8 @@ pub struct Sources {
     guarded: BTreeSet<String>,
     /// Where commands see the work tree.
     work_tree: String,
+    /// Whom the tests suspect, where the environment looks; planners name them by their number, from 1.
+    suspects: Arc<[Suspect]>,
 }
 
 /// Endings of files that are looked at.
@@ -78,7 +81,26 @@ impl Sources {
             graph: Arc::new(graph),
             guarded,
             work_tree,
+            suspects: Arc::default(),
         })
+    }
+
+    /// The same, with those whom the tests suspect.
+    pub(crate) fn with_suspects(self, suspects: Vec<Suspect>) -> Self {
+        Self {
+            suspects: suspects.into(),
+            ..self
+        }
+    }
+
+    pub fn suspects(&self) -> &[Suspect] {
+        &self.suspects
+    }
+
+    /// The suspect of this number, which may stand behind a `#`.
+    pub(super) fn suspect(&self, number: &str) -> Option<&Suspect> {
+        let number: usize = number.trim().trim_start_matches('#').parse().ok()?;
+        self.suspects.get(number.checked_sub(1)?)
     }
 
     pub fn graph(&self) -> &Graph {
@@ -203,7 +225,7 @@ async fn listed(workplace: &mut Workplace) -> Result<Contents, Fault> {
     let endings = ENDINGS.join(",");
     let argv = [testbed.python.as_str(), "-I", "-c", LIST, &endings];
     let command = Command::new(argv, limits);
-    let outcome = workplace.session().exec(&command).await;
+    let outcome = workplace.session().await?.exec(&command).await;
     let outcome = outcome.map_err(Fault::infra)?;
     if !outcome.is_ok() || outcome.stdout.truncated {
         return Err(Fault::infra(format!(

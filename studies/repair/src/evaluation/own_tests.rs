@@ -31,7 +31,7 @@ pub(super) async fn grade(
     hidden_tests(task, workplace).await?;
     let pristine = match task.public.framework {
         TestFramework::Pytest => Tests::Pytest(
-            Pristine::take(workplace.session(), ids().map(String::as_str))
+            Pristine::take(workplace.session().await?, ids().map(String::as_str))
                 .await
                 .map_err(infra)?,
         ),
@@ -65,7 +65,7 @@ async fn hidden_tests(task: &Task, workplace: &mut Workplace) -> Result<(), Faul
     }
     for (path, content) in &task.gold.test_files {
         let path = RelativePath::new(path).map_err(Fault::grader)?;
-        let written = workplace.session().write(&path, content.as_bytes(), 0o644);
+        let written = workplace.session().await?.write(&path, content.as_bytes(), 0o644);
         written.await.map_err(infra)?;
     }
     Ok(())
@@ -105,7 +105,7 @@ async fn pytest(
     let limits = workplace.testbed().limits;
     let python = workplace.testbed().python.clone();
     let graded = in_session(
-        workplace.session(),
+        workplace.session().await?,
         &python,
         pristine,
         &checks.fail_to_pass,
@@ -140,7 +140,7 @@ async fn unittest(
     evaluated: &mut Evaluated,
 ) -> Result<TestsStatus, Fault> {
     for (path, content) in &files {
-        let written = workplace.session().write(path, content, 0o644);
+        let written = workplace.session().await?.write(path, content, 0o644);
         written.await.map_err(infra)?;
     }
     let ids = checks.fail_to_pass.iter().chain(&checks.pass_to_pass);

@@ -1,9 +1,10 @@
 //! Who plans: rules, or a model.
 
 mod model;
+mod pointer;
 mod rules;
 
-use record::Fault;
+use record::{Fault, Seed};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ use crate::{
     wire::{Reading, Reply, WireFormat},
 };
 pub use model::ModelPlanner;
+pub use pointer::PointingPlanner;
+pub(crate) use model::messages;
+pub(crate) use pointer::pointing_at;
 pub use rules::RulePlanner;
 
 /// The role that plans.
@@ -53,6 +57,11 @@ pub enum PlannerKind {
     Rules,
     /// The policy bound to the role `planner`.
     Model,
+    /// Points at one of the suspects after the other, the most suspicious first; it needs
+    /// `observation.suspects`.
+    Suspicion,
+    /// The same in an order that is drawn: what pointing is worth by itself.
+    Chance,
 }
 
 /// A planner in the middle of an episode.
@@ -60,6 +69,7 @@ pub enum PlannerKind {
 pub enum Planner {
     Rules(RulePlanner),
     Model(ModelPlanner),
+    Pointing(PointingPlanner),
 }
 
 /// What a planner does next.
@@ -77,10 +87,13 @@ pub struct Choice {
 }
 
 impl Planner {
-    pub fn new(config: &PlannerConfig) -> Self {
+    /// `seed` is what an order is drawn from.
+    pub fn new(config: &PlannerConfig, seed: Seed) -> Self {
         match config.kind {
             PlannerKind::Rules => Self::Rules(RulePlanner::default()),
             PlannerKind::Model => Self::Model(ModelPlanner::new(*config)),
+            PlannerKind::Suspicion => Self::Pointing(PointingPlanner::by_suspicion()),
+            PlannerKind::Chance => Self::Pointing(PointingPlanner::by_chance(seed)),
         }
     }
 
@@ -95,7 +108,7 @@ impl Planner {
         cx: &mut Cx,
     ) -> Result<Option<Asked>, Fault> {
         match self {
-            Self::Rules(_) => Ok(None),
+            Self::Rules(_) | Self::Pointing(_) => Ok(None),
             Self::Model(model) => model.ask(step, observation, cx).await.map(Some),
         }
     }
@@ -104,6 +117,7 @@ impl Planner {
     pub fn choose(&mut self, asked: Option<Asked>, env: &PlannerEnv<'_>) -> Choice {
         match (self, asked) {
             (Self::Rules(rules), _) => rules.next(env),
+            (Self::Pointing(pointing), _) => pointing.next(env),
             (Self::Model(model), asked) => model.choose(asked.unwrap_or_default(), env),
         }
     }

@@ -35,7 +35,7 @@ impl ModelPlanner {
         observation: &Observation,
         cx: &mut Cx,
     ) -> Result<Asked, Fault> {
-        let messages = self.messages(observation);
+        let messages = messages(&self.config, &self.last, observation);
         let call = cx.next_step();
         cx.at_turn(step);
         let text = cx.ask(PLANNER, &messages).await?.text;
@@ -61,17 +61,23 @@ impl ModelPlanner {
         choice
     }
 
-    fn messages(&self, observation: &Observation) -> Vec<Message> {
-        let mut messages = Vec::new();
-        if self.config.instructions {
-            messages.push(Message::system(system_prompt(self.config.format)));
-        }
-        if self.config.preamble && !self.last.is_empty() {
-            messages.push(Message::assistant(self.last.clone()));
-        }
-        messages.push(Message::user(observation.text.clone()));
-        messages
+}
+
+/// What the policy is asked; `last` is what its last reply began with.
+pub(crate) fn messages(
+    config: &PlannerConfig,
+    last: &str,
+    observation: &Observation,
+) -> Vec<Message> {
+    let mut messages = Vec::new();
+    if config.instructions {
+        messages.push(Message::system(system_prompt(config.format)));
     }
+    if config.preamble && !last.is_empty() {
+        messages.push(Message::assistant(last));
+    }
+    messages.push(Message::user(observation.text.clone()));
+    messages
 }
 
 fn first_sentence(text: &str) -> String {

@@ -47,6 +47,14 @@ pub struct LoopSettings {
     pub snippet_tokens: usize,
     /// Lines around a target that a patch may change too.
     pub around: u32,
+    /// Search for the same repair of a task once a process, and tell its result whenever it is asked for again.
+    #[serde(skip_serializing_if = "is_false")]
+    pub remember: bool,
+}
+
+/// Left out of resolved recipes, so that those without it keep their hash.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Default for LoopSettings {
@@ -55,6 +63,7 @@ impl Default for LoopSettings {
             max_proposals: 8,
             snippet_tokens: 8_000,
             around: 3,
+            remember: false,
         }
     }
 }

@@ -24,9 +24,11 @@ use crate::{
     patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
     workplace::{Testbed, Workplace},
 };
+pub(crate) use observation::{Coverage, observe};
 use observation::Observation;
 use ranking::{Ranked, Suspect};
 pub use settings::SearchSettings;
+pub(crate) use suspicion::spectrum;
 
 /// The code of an answer without patches (spec, section 1.5).
 const EMPTY: &str = "cgm-empty";

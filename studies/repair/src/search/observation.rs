@@ -12,19 +12,19 @@ use super::settings::SearchSettings;
 use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
 
 /// Lines that one test ran, by path.
-pub(super) type Coverage = BTreeMap<String, Vec<u32>>;
+pub(crate) type Coverage = BTreeMap<String, Vec<u32>>;
 
 /// The tests of a checkout as it is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Observation {
+pub(crate) struct Observation {
     /// Ids of tests that fail, in order.
-    pub(super) failing: Vec<String>,
-    pub(super) failures: BTreeMap<String, Failure>,
+    pub(crate) failing: Vec<String>,
+    pub(crate) failures: BTreeMap<String, Failure>,
     pub(super) passing: BTreeSet<String>,
     /// Of failing tests that were traced.
-    pub(super) failing_lines: BTreeMap<String, Coverage>,
+    pub(crate) failing_lines: BTreeMap<String, Coverage>,
     /// Of passing tests that were traced.
-    pub(super) passing_lines: BTreeMap<String, Coverage>,
+    pub(crate) passing_lines: BTreeMap<String, Coverage>,
     /// Lines that run when modules are imported.
     pub(super) imported_lines: Coverage,
     /// That the traced failing tests take without a trace.
@@ -43,7 +43,7 @@ impl Observation {
 }
 
 /// Runs all tests, then traces those that fail and their neighbours that pass.
-pub(super) async fn observe(
+pub(crate) async fn observe(
     workplace: &mut Workplace,
     settings: &SearchSettings,
 ) -> Result<Observation, Fault> {

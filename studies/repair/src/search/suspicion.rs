@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// By line, above 0.
-pub(super) type Weights = BTreeMap<u32, f64>;
+pub(crate) type Weights = BTreeMap<u32, f64>;
 
 /// Lines of frames that a failure's exception passed, the innermost, and the others.
 const INNERMOST: f64 = 2.0;
@@ -28,7 +28,7 @@ const HEADER: f64 = 0.5;
 
 /// Ochiai's coefficient of every line of sources that failing tests ran, tests themselves apart (Abreu et al.
 /// 2007): failing runs of the line over the root of all failing runs times all runs of the line.
-pub(super) fn spectrum(observation: &Observation) -> BTreeMap<String, Weights> {
+pub(crate) fn spectrum(observation: &Observation) -> BTreeMap<String, Weights> {
     let failed = count(&observation.failing_lines);
     let passed = count(&observation.passing_lines);
     let all = observation.failing_lines.len() as f64;

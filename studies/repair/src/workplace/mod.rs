@@ -48,22 +48,32 @@ impl Testbed {
     /// # Errors
     /// An infrastructure fault when none can be started.
     pub async fn open(&self) -> Result<Workplace, Fault> {
-        let session = self.backend.start(&self.image).await.map_err(infra)?;
-        Ok(Workplace {
-            session,
+        let mut workplace = self.open_when_needed();
+        workplace.session().await?;
+        Ok(workplace)
+    }
+
+    /// The same, whose copy is made when something is first done with it.
+    pub fn open_when_needed(&self) -> Workplace {
+        Workplace {
+            session: None,
             testbed: self.clone(),
+            waiting: Vec::new(),
             originals: BTreeMap::new(),
             log: Vec::new(),
             is_dirty: false,
-        })
+        }
     }
 }
 
 /// One copy of a checkout, for one at a time.
 #[derive(Debug)]
 pub struct Workplace {
-    session: Box<dyn Session>,
+    /// `None` before anything was done with it.
+    session: Option<Box<dyn Session>>,
     testbed: Testbed,
+    /// Patches that are applied when the session begins.
+    waiting: Vec<Patch>,
     /// What the files that patches were applied to were before the first.
     originals: BTreeMap<RelativePath, Option<Vec<u8>>>,
     log: Vec<journal::TestRun>,
@@ -79,8 +89,31 @@ impl Workplace {
     }
 
     /// For what this type has no method for.
-    pub fn session(&mut self) -> &mut dyn Session {
-        self.session.as_mut()
+    ///
+    /// # Errors
+    /// An infrastructure fault when none can be started.
+    pub async fn session(&mut self) -> Result<&mut dyn Session, Fault> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => {
+                let testbed = &self.testbed;
+                testbed.backend.start(&testbed.image).await.map_err(infra)?
+            }
+        };
+        let session = self.session.insert(session);
+        for patch in self.waiting.drain(..) {
+            for path in patch.paths() {
+                let before = session.read(&path, MAX_FILE).await.ok();
+                self.originals.entry(path).or_insert(before);
+            }
+            session.apply_patch(&patch).await.map_err(Fault::infra)?;
+        }
+        Ok(session.as_mut())
+    }
+
+    /// Applies a patch that is known to fit the checkout as it is, once something else is done with it.
+    pub(crate) fn apply_when_needed(&mut self, patch: Patch) {
+        self.waiting.push(patch);
     }
 
     /// The content of a file; `None` where there is no regular file of at most [`MAX_FILE`] bytes.
@@ -88,7 +121,7 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn read(&mut self, path: &RelativePath) -> Result<Option<Vec<u8>>, Fault> {
-        match self.session.read(path, MAX_FILE).await {
+        match self.session().await?.read(path, MAX_FILE).await {
             Ok(content) => Ok(Some(content)),
             Err(error) if error.is_infrastructure() => Err(infra(error)),
             Err(_) => Ok(None),
@@ -106,7 +139,7 @@ impl Workplace {
                 self.originals.insert(path, content);
             }
         }
-        match self.session.apply_patch(patch).await {
+        match self.session().await?.apply_patch(patch).await {
             Ok(report) => Ok(Ok(report)),
             Err(PatchError::Session(error)) if error.is_infrastructure() => Err(infra(error)),
             Err(error) => Ok(Err(error.to_string())),
@@ -123,7 +156,8 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults, and a grader fault where the interpreter or its test framework is absent.
     pub async fn run_tests(&mut self, requests: &[TestRequest]) -> Result<Vec<TestRun>, Fault> {
-        let served = run_tests::run_tests(self.session.as_mut(), &self.testbed, requests).await?;
+        let testbed = self.testbed.clone();
+        let served = run_tests::run_tests(self.session().await?, &testbed, requests).await?;
         self.is_dirty |= served.is_dirty;
         let runs = served.runs;
         let lines = requests.iter().zip(&runs);
@@ -143,6 +177,11 @@ impl Workplace {
         std::mem::take(&mut self.log)
     }
 
+    /// Whether a patch was ever applied here.
+    pub(crate) fn is_patched(&self) -> bool {
+        !self.originals.is_empty() || !self.waiting.is_empty()
+    }
+
     /// All that patches have changed and that is still changed, as a unified diff.
     ///
     /// # Errors
@@ -159,13 +198,13 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn snapshot(&mut self) -> Result<SnapshotId, Fault> {
-        self.session.snapshot().await.map_err(infra)
+        self.session().await?.snapshot().await.map_err(infra)
     }
 
     /// # Errors
     /// Infrastructure faults.
     pub async fn restore(&mut self, snapshot: &SnapshotId) -> Result<(), Fault> {
-        self.session.restore(snapshot).await.map_err(infra)?;
+        self.session().await?.restore(snapshot).await.map_err(infra)?;
         self.is_dirty = false;
         Ok(())
     }
@@ -173,7 +212,10 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn close(self) -> Result<(), Fault> {
-        self.session.stop().await.map_err(infra)
+        match self.session {
+            Some(session) => session.stop().await.map_err(infra),
+            None => Ok(()),
+        }
     }
 }
 

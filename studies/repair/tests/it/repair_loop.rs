@@ -85,6 +85,8 @@ async fn tree(workplace: &mut Workplace) -> String {
         test -d \"$f\" || md5sum \"$f\"; done";
     let outcome = workplace
         .session()
+        .await
+        .unwrap()
         .exec(&Command::shell(script, crate::place::LIMITS))
         .await;
     let outcome = outcome.unwrap();

@@ -1,12 +1,15 @@
 //! What types cannot say of a repair recipe, checked before anything is done.
 
+use std::path::Path;
+
 use anyhow::{anyhow, ensure};
+use record::Message;
 use repair::{
     patch_model::PATCHER,
     planner::{PLANNER, PlannerKind},
 };
 
-use super::recipe::{Patcher, Policy, Recipe};
+use super::recipe::{Patcher, Policy, PolicyModel, Recipe};
 use crate::walk::{check_seconds, endpoint::NamedEndpoint};
 
 impl Recipe {
@@ -14,11 +17,14 @@ impl Recipe {
         let common = self.common();
         common.check_training()?;
         ensure!(
-            self.tasks.limit != Some(0) && self.eval.samples >= 1,
-            "tasks.limit and eval.samples must be at least 1"
+            self.tasks.limit != Some(0)
+                && self.tasks.train_limit != Some(0)
+                && self.eval.samples >= 1,
+            "tasks.limit, tasks.train_limit and eval.samples must be at least 1"
         );
         common.check_sizes(&[
             ("tasks.limit", self.tasks.limit.unwrap_or(1), 1 << 20),
+            ("tasks.train_limit", self.tasks.train_limit.unwrap_or(1), 1 << 20),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
         ])?;
         common.check_rollout()?;
@@ -32,7 +38,68 @@ impl Recipe {
             Patcher::Generate(service) => check_seconds("patcher.timeout_s", service.timeout_s)?,
             Patcher::Model(_) => {}
         }
-        self.check_roles()
+        self.check_roles()?;
+        common.check_policies()?;
+        self.check_trained()?;
+        self.check_checkpoints()
+    }
+
+    /// What is trained plays, and its rewards can be told apart.
+    fn check_trained(&self) -> anyhow::Result<()> {
+        let search = matches!(self.patcher, Patcher::Search(_));
+        ensure!(
+            search || !self.repair.remember,
+            "repair.remember is for patcher.kind = \"search\", which answers the same whenever it is asked the same"
+        );
+        ensure!(
+            self.eval
+                .temperature
+                .is_none_or(|value| (0.0..=100.0).contains(&value)),
+            "eval.temperature is {}; it must be at least 0 and at most 100",
+            self.eval.temperature.unwrap_or_default()
+        );
+        let points = matches!(
+            self.planner.kind,
+            PlannerKind::Suspicion | PlannerKind::Chance
+        );
+        let taught = self.policies.values().any(|policy| !policy.sft.is_empty());
+        let shown = self.environment.observation.suspects > 0;
+        ensure!(
+            shown || !(points || taught || self.eval.baselines),
+            "environment.observation.suspects is 0, and planners that point, lessons in pointing and eval.baselines \
+             need some to point at"
+        );
+        let Some(rl) = &self.rl else {
+            return Ok(());
+        };
+        let is_local = |policy: &Policy| {
+            policy.roles.contains_key(PLANNER) && matches!(policy.model, PolicyModel::Local(_))
+        };
+        ensure!(
+            self.planner.kind == PlannerKind::Model && self.policies.values().any(is_local),
+            "[rl] trains the planner: it needs planner.kind = \"model\" and a policy with a local model that plays \
+             the role `{PLANNER}`"
+        );
+        ensure!(
+            rl.train.is_empty() || rl.train == [PLANNER],
+            "rl.train is {}; the planner alone is trained: say [\"{PLANNER}\"], or leave it out",
+            rl.train.join(", ")
+        );
+        Ok(())
+    }
+
+    /// Checkpoints that policies begin with can be read, and their templates render what they are asked.
+    fn check_checkpoints(&self) -> anyhow::Result<()> {
+        let common = self.common();
+        let mut sound: Vec<&Path> = Vec::new();
+        for policy in &common.policies {
+            let context = policy.config(common.tokenizer)?.context;
+            for role in self.policies[policy.name].roles.keys() {
+                let example = [Message::user("Sorting stops early")];
+                policy.check_checkpoint(&mut sound, context, role, &example)?;
+            }
+        }
+        Ok(())
     }
 
     /// Every role that is asked has one policy, and no policy has another role.
@@ -55,7 +122,17 @@ impl Recipe {
             );
         }
         for (name, policy) in &self.policies {
-            policy.endpoint().check(&format!("policies.{name}"))?;
+            match policy.endpoint() {
+                Some(endpoint) => {
+                    endpoint.check(&format!("policies.{name}"))?;
+                    ensure!(
+                        policy.sft.is_empty() && policy.lora.is_none(),
+                        "policies.{name} is a model behind an endpoint, which cannot be trained here; take its `sft` \
+                         and `lora` out, or give it a local model"
+                    );
+                }
+                None => check_local(name, policy)?,
+            }
             for (role, sampling) in &policy.roles {
                 ensure!(
                     asked.contains(&role.as_str()),
@@ -84,12 +161,38 @@ impl Recipe {
     }
 }
 
+/// A name that names files, and lessons that can be drawn.
+fn check_local(name: &str, policy: &Policy) -> anyhow::Result<()> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    ensure!(
+        !name.is_empty() && name.chars().all(plain),
+        "policies.\"{name}\": a policy names files, so its name has letters, digits, - and _ alone"
+    );
+    ensure!(
+        policy.api_key_env.is_none(),
+        "policies.{name}.api_key_env is the key of an endpoint, and the model is a local one; take it out"
+    );
+    ensure!(
+        policy.sft.is_empty() || policy.roles.contains_key(PLANNER),
+        "policies.{name}.sft has lessons for the role `{PLANNER}`, which it does not play"
+    );
+    for (index, stage) in policy.sft.iter().enumerate() {
+        let checked = stage.mix.check();
+        checked.map_err(|error| anyhow!("mix of policies.{name}.sft stage {}: {error}", index + 1))?;
+    }
+    Ok(())
+}
+
 impl Policy {
-    pub(super) fn endpoint(&self) -> NamedEndpoint<'_> {
-        NamedEndpoint {
-            model: &self.model,
-            api_key_env: self.api_key_env.as_deref(),
-            timeout_s: self.timeout_s,
+    /// Where it is asked, if not here.
+    pub(super) fn endpoint(&self) -> Option<NamedEndpoint<'_>> {
+        match &self.model {
+            PolicyModel::Endpoint(model) => Some(NamedEndpoint {
+                model,
+                api_key_env: self.api_key_env.as_deref(),
+                timeout_s: self.timeout_s,
+            }),
+            PolicyModel::Local(_) => None,
         }
     }
 }

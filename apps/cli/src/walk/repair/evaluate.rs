@@ -2,48 +2,122 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use anyhow::anyhow;
+use chat::Chat;
+use engine::Model;
 use eval::Evaluated;
 use journal::TestRun;
 use record::Seed;
-use repair::{Repair, Task, metrics::notes_of, play::Notes};
+use repair::{
+    Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind, play::Notes,
+};
 use serde_json::{Value, json};
 
 use super::{
-    RepairRun,
+    Models, RepairRun,
     instruments::Instruments,
+    lessons::supervised_checkpoint,
     players::{cast, study, who},
     recipe::Recipe,
+    reinforce::reinforced_checkpoint,
     tasks::shared_tasks_of_file,
 };
 use crate::{
-    failure::{Classify, Outcome},
+    failure::{Classify, Failure, Outcome},
     walk::{
-        Again,
+        Again, PolicySettings,
         evaluate::{Played, faults, share},
+        tasks::TaskSets,
+        vocabulary::Chats,
     },
 };
 
-/// Of a recipe without training there is one evaluation.
-const NAME: &str = "eval";
+/// The evaluation of a recipe without training; of the others, before reinforcement and after.
+const ALONE: &str = "eval";
+const BEFORE: &str = "sft";
+const AFTER: &str = "rl";
+/// What evaluations of planners that nobody trained begin with.
+const BASELINE: &str = "baseline/";
+/// Their kinds.
+const BASELINES: [(&str, PlannerKind); 3] = [
+    ("chance", PlannerKind::Chance),
+    ("suspicion", PlannerKind::Suspicion),
+    ("rules", PlannerKind::Rules),
+];
 
 impl RepairRun<'_> {
-    pub(super) fn evaluate(&self, tasks: &[Arc<Task>]) -> Outcome<()> {
+    pub(super) fn evaluate_alone(
+        &self,
+        sets: &TaskSets<Task>,
+        chats: &Chats,
+        models: &Models,
+    ) -> Outcome<()> {
+        let kind = self.recipe.planner.kind;
+        let policy = who(self.recipe, kind);
+        self.frame.screen.headline(format!("Repair: {policy}"));
+        self.evaluate(ALONE, kind, &sets.eval, chats, models)?;
+        self.predictions(ALONE, &policy)
+    }
+
+    /// Planners that nobody trained, and the supervised one, on held-out repositories.
+    pub(super) fn evaluate_before(
+        &self,
+        sets: &TaskSets<Task>,
+        chats: &Chats,
+        models: &Models,
+    ) -> Outcome<()> {
+        self.frame
+            .screen
+            .headline("Evaluation before reinforcement, on held-out repositories");
+        if self.recipe.eval.baselines {
+            for (name, kind) in BASELINES {
+                let name = format!("{BASELINE}{name}");
+                self.evaluate(&name, kind, &sets.eval, chats, models)?;
+            }
+        }
+        let kind = self.recipe.planner.kind;
+        self.evaluate(BEFORE, kind, &sets.eval, chats, models)
+    }
+
+    /// The reinforced planner on the same tasks.
+    pub(super) fn evaluate_after(
+        &self,
+        sets: &TaskSets<Task>,
+        chats: &Chats,
+        models: &Models,
+    ) -> Outcome<()> {
+        self.frame
+            .screen
+            .headline("Evaluation after reinforcement, on the same held-out repositories");
+        let kind = self.recipe.planner.kind;
+        self.evaluate(AFTER, kind, &sets.eval, chats, models)?;
+        self.predictions(AFTER, &who(self.recipe, kind))
+    }
+
+    fn evaluate(
+        &self,
+        name: &str,
+        kind: PlannerKind,
+        tasks: &[Arc<Task>],
+        chats: &Chats,
+        models: &Models,
+    ) -> Outcome<()> {
         let (frame, recipe) = (self.frame, self.recipe);
-        let policy = who(recipe);
-        frame.screen.headline(format!("Repair: {policy}"));
+        let policy = policy_of(recipe, name, kind);
+        let engines = frame.engines;
+        let temperature = recipe.eval.temperature;
         let suite = Played {
-            name: NAME,
+            name,
             policy: &policy,
-            study: study(recipe, self.instruments)?,
-            roles: cast(recipe, &frame.engines.runtime)?,
+            study: study(recipe, config(recipe, kind), chats, self.instruments)?,
+            roles: cast(engines, recipe, chats, models, temperature)?,
             tasks,
             samples: recipe.eval.samples,
             seed: frame.seed,
             rollout: &recipe.rollout,
             keeps: true,
         };
-        frame.suite_with(&suite, line, |evaluated, runs| self.logs(evaluated, runs))?;
-        self.predictions(&policy)
+        frame.suite_with(&suite, line, |evaluated, runs| self.logs(evaluated, runs))
     }
 
     /// The trace of every episode, in the order of tasks, as lines of `logs/events.jsonl`; and the runs of tests.
@@ -65,11 +139,11 @@ impl RepairRun<'_> {
     }
 
     /// The patches as SWE-bench's harness takes them: `predictions.jsonl`.
-    fn predictions(&self, policy: &str) -> Outcome<()> {
+    fn predictions(&self, name: &str, policy: &str) -> Outcome<()> {
         let frame = self.frame;
         let replay = frame.run.replay();
         let Some(episodes) = replay
-            .evaluation(NAME)
+            .evaluation(name)
             .and_then(|one| one.episodes.as_ref())
         else {
             return Ok(());
@@ -90,24 +164,107 @@ impl RepairRun<'_> {
     }
 }
 
-/// Plays the evaluation of a run again, on its own tasks or others.
+/// The study with a planner of this kind. Those that look around need more steps than one that points.
+fn config(recipe: &Recipe, kind: PlannerKind) -> RepairConfig {
+    let mut config = recipe.config();
+    if kind != config.planner.kind && kind == PlannerKind::Rules {
+        config.environment.end.max_steps = None;
+        config.environment.observation.suspects = 0;
+    }
+    config.planner.kind = kind;
+    config
+}
+
+/// For people.
+fn policy_of(recipe: &Recipe, name: &str, kind: PlannerKind) -> String {
+    match name {
+        BEFORE | AFTER => {
+            let policies = recipe.common().policies;
+            let ends = policies.iter().map(|policy| checkpoint(policy, name));
+            ends.collect::<Vec<_>>().join(", ")
+        }
+        _ => who(recipe, kind),
+    }
+}
+
+/// Plays the evaluations of a run again, on its own tasks or others.
 pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
     let instruments = Instruments::start(recipe)?;
     let tasks = shared_tasks_of_file(&again.tasks)?;
-    let policy = who(recipe);
-    let suite: Played<'_, Repair> = Played {
-        name: NAME,
-        policy: &policy,
-        study: study(recipe, &instruments)?,
-        roles: cast(recipe, &instruments.engines.runtime)?,
-        tasks: &tasks,
-        samples: again.args.samples.unwrap_or(recipe.eval.samples),
-        seed: Seed(again.args.seed.unwrap_or(recipe.seed)),
-        rollout: &recipe.rollout,
-        keeps: false,
-    };
-    let evaluated = again.play(&suite, &instruments.engines, || NAME.to_owned())?;
-    Ok(vec![evaluated])
+    let own = recipe.planner.kind;
+    let mut names: Vec<(String, PlannerKind)> = Vec::new();
+    if recipe.trains() {
+        if recipe.eval.baselines {
+            let baselines = BASELINES.iter();
+            names.extend(baselines.map(|(name, kind)| (format!("{BASELINE}{name}"), *kind)));
+        }
+        names.extend([(BEFORE.to_owned(), own), (AFTER.to_owned(), own)]);
+    } else {
+        names.push((ALONE.to_owned(), own));
+    }
+    let mut results = Vec::new();
+    for (name, kind) in names {
+        let Some((chats, models)) = stored(again, recipe, &name)? else {
+            continue;
+        };
+        let policy = policy_of(recipe, &name, kind);
+        let temperature = recipe.eval.temperature;
+        let suite: Played<'_, Repair> = Played {
+            name: &name,
+            policy: &policy,
+            study: study(recipe, config(recipe, kind), &chats, &instruments)?,
+            roles: cast(&instruments.engines, recipe, &chats, &models, temperature)?,
+            tasks: &tasks,
+            samples: again.args.samples.unwrap_or(recipe.eval.samples),
+            seed: Seed(again.args.seed.unwrap_or(recipe.seed)),
+            rollout: &recipe.rollout,
+            keeps: false,
+        };
+        results.push(again.play(&suite, &instruments.engines, || name.clone())?);
+    }
+    if results.is_empty() {
+        return Err(Failure::Asked(anyhow!(
+            "{} has no supervised policy yet; let it go on with `etude train --resume`",
+            again.args.run.display()
+        )));
+    }
+    Ok(results)
+}
+
+/// The local policies of a run as they are in the evaluation of this name; `None` where it has not come so far.
+fn stored(again: &Again<'_>, recipe: &Recipe, name: &str) -> Outcome<Option<(Chats, Models)>> {
+    let (mut chats, mut models) = (Vec::new(), Models::new());
+    if name == AFTER && recipe.rl.is_none() {
+        return Ok(None);
+    }
+    for policy in &recipe.common().policies {
+        let checkpoint = checkpoint(policy, name);
+        if again.reader.replay().checkpoint(&checkpoint).is_none() {
+            return Ok(None);
+        }
+        let directory = again.reader.checkpoint_path(&checkpoint).asked()?;
+        chats.push((policy.name.to_owned(), Chat::load(&directory).asked()?));
+        let model = Model::load(&directory).asked()?;
+        models.insert(policy.name.to_owned(), Arc::new(model));
+    }
+    Ok(Some((Chats::from_iter(chats), models)))
+}
+
+/// The checkpoint of a policy as it is in the evaluation of this name.
+fn checkpoint(policy: &PolicySettings<'_>, name: &str) -> String {
+    match name {
+        AFTER if policy.reinforced => reinforced_checkpoint(policy.name),
+        _ => supervised_checkpoint(policy.name),
+    }
+}
+
+/// Evaluations of a run.
+pub(super) fn n_evaluations(recipe: &Recipe) -> usize {
+    if !recipe.trains() {
+        return 1;
+    }
+    let baselines = if recipe.eval.baselines { BASELINES.len() } else { 0 };
+    baselines + 1 + usize::from(recipe.rl.is_some())
 }
 
 /// An evaluation in one line.

@@ -4,13 +4,16 @@
 mod check;
 mod evaluate;
 mod instruments;
+mod lessons;
 mod plan;
 mod players;
 mod recipe;
+mod reinforce;
 mod tasks;
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use engine::Model;
 use eval::Evaluated;
 
 use self::{instruments::Instruments, recipe::Recipe};
@@ -27,7 +30,9 @@ impl StudyWalk for RepairWalk {
     type Recipe = Recipe;
     type Instruments = Instruments;
 
-    fn amend(_recipe: &mut Recipe, _place: &Path) {}
+    fn amend(recipe: &mut Recipe, place: &Path) {
+        recipe.amend(place);
+    }
 
     fn common(recipe: &Recipe) -> Common<'_> {
         recipe.common()
@@ -55,7 +60,7 @@ impl StudyWalk for RepairWalk {
     }
 
     fn only_evaluates(recipe: &Recipe) -> bool {
-        recipe.rl.is_none()
+        !recipe.trains()
     }
 
     fn evaluate(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated>> {
@@ -78,9 +83,22 @@ struct RepairRun<'a> {
     instruments: &'a Instruments,
 }
 
+/// The weights of every local policy, by its name.
+type Models = BTreeMap<String, Arc<Model>>;
+
 impl RepairRun<'_> {
     fn walk(&self) -> Outcome<()> {
-        let tasks = self.tasks()?;
-        self.evaluate(&tasks)
+        let sets = self.tasks()?;
+        let chats = self.vocabulary(&sets)?;
+        let models = self.supervised(&chats)?;
+        if !self.recipe.trains() {
+            return self.evaluate_alone(&sets, &chats, &models);
+        }
+        self.evaluate_before(&sets, &chats, &models)?;
+        if self.recipe.rl.is_none() {
+            return Ok(());
+        }
+        let trained = self.reinforce(&sets, &chats, &models)?;
+        self.evaluate_after(&sets, &chats, &trained)
     }
 }

@@ -1,39 +1,146 @@
 //! What a repair recipe would do, in numbers.
 
+use record::{Datum, Message, Seed};
+use repair::{
+    Task,
+    planner::PLANNER,
+    tiny::{Lessons, Mix},
+};
+
 use super::{
+    evaluate::n_evaluations,
+    lessons::{chats, rows},
+    players::counter_of,
     recipe::{Patcher, Recipe},
     tasks::tasks_of,
 };
 use crate::{
-    failure::Outcome,
-    plan::{PhasePlan, Plan},
+    failure::{Classify, Outcome},
+    plan::{EpisodePlan, PhasePlan, Plan, TRIAL_ROWS},
+    walk::{settings::prompt_tokens, vocabulary::Chats},
 };
 
 /// Seconds of a run of tests, about: an interpreter, a framework, and a package of some thousand lines.
 const TEST_RUN: f64 = 0.5;
+/// What responses take of `max_tokens`, about.
+const OF_RESPONSE: f64 = 0.5;
+/// Lessons that are looked at to learn how long a planner's prompt is.
+const TRIAL_LESSONS: u64 = 24;
 
 pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
     let tasks = tasks_of(recipe, |package| Ok(package.name.into()))?;
-    let episodes = tasks.len() as f64 * f64::from(recipe.eval.samples);
-    let candidates = match &recipe.patcher {
-        Patcher::Search(settings) => settings.budget,
-        // Every repair proposes one patch, or a few.
-        Patcher::Model(_) | Patcher::Generate(_) => 4,
-    };
-    let runs = episodes * candidates as f64;
-    let at_once = recipe
-        .rollout
-        .concurrency
-        .min(crate::machine::cores())
-        .max(1);
+    let common = recipe.common();
+    let chats = chats(recipe, &tasks.train)?;
     let tier = recipe.sandbox.backend;
     plan.sandbox_tier = Some(format!("{tier:?}").to_lowercase());
+    let mut slowest = f64::INFINITY;
+    for policy in &common.policies {
+        let chat = chats.of(policy.name)?;
+        plan.model(policy, chat)?;
+        let mut speed = None;
+        for (index, stage) in recipe.policies[policy.name].sft.iter().enumerate() {
+            let count = counter_of(recipe, &chats)?;
+            let trial = rows(recipe, &count, chat, (index, &stage.mix), TRIAL_ROWS)?;
+            let tried = plan.training_speed(&common, policy, index, chat, &trial)?;
+            plan.supervised(policy.name, index, &stage.size(), &trial, tried);
+            speed = Some(tried);
+        }
+        if policy.reinforced && speed.is_none() {
+            let context = policy.config(common.tokenizer).asked()?.context;
+            let row = Datum::supervised(&vec![0; context / 2], &vec![0; context / 4]);
+            speed = Some(plan.training_speed(&common, policy, 0, chat, &[row])?);
+        }
+        slowest = slowest.min(speed.unwrap_or(f64::INFINITY));
+    }
+    if recipe.rl.is_some() {
+        let episode = episode(recipe, &chats)?;
+        plan.reinforcement(&common, &episode, slowest);
+        let runs = runs_of_tests(recipe, &tasks.train, episodes_of_training(recipe));
+        plan.phase(PhasePlan {
+            phase: "rl, tests at most".to_owned(),
+            steps: 0,
+            tokens: 0.0,
+            sandbox_runs: runs,
+            seconds: seconds_of_tests(recipe, runs),
+        });
+    }
+    let episodes = tasks.eval.len() as f64 * f64::from(recipe.eval.samples);
+    let runs = n_evaluations(recipe) as f64 * runs_of_tests(recipe, &tasks.eval, episodes);
     plan.phase(PhasePlan {
         phase: "eval, at most".to_owned(),
         steps: 0,
         tokens: 0.0,
         sandbox_runs: runs,
-        seconds: runs * TEST_RUN / at_once as f64,
+        seconds: seconds_of_tests(recipe, runs),
     });
     Ok(())
+}
+
+/// Runs of tests that so many episodes of these tasks take at most: where repairs are remembered, those of every
+/// task with every suspect.
+fn runs_of_tests(recipe: &Recipe, tasks: &[Task], episodes: f64) -> f64 {
+    let candidates = match &recipe.patcher {
+        Patcher::Search(settings) => settings.budget,
+        // Every repair proposes one patch, or a few.
+        Patcher::Model(_) | Patcher::Generate(_) => 4,
+    };
+    let suspects = recipe.environment.observation.suspects;
+    let distinct = match recipe.repair.remember && suspects > 0 {
+        true => (tasks.len() * suspects) as f64,
+        false => f64::INFINITY,
+    };
+    candidates as f64 * episodes.min(distinct)
+}
+
+fn seconds_of_tests(recipe: &Recipe, runs: f64) -> f64 {
+    let seats = match recipe.repair.remember {
+        true => recipe.threads,
+        false => recipe.rollout.concurrency,
+    };
+    let at_once = seats.min(crate::machine::cores()).max(1);
+    runs * TEST_RUN / at_once as f64
+}
+
+fn episodes_of_training(recipe: &Recipe) -> f64 {
+    recipe.rl.as_ref().map_or(0.0, |rl| {
+        rl.steps as f64 * rl.tasks_per_step as f64 * f64::from(rl.group_size)
+    })
+}
+
+/// What an episode takes of the planner: one reply for each step that it may make, as long as lessons are where there
+/// are suspects to point at, and as a whole observation otherwise.
+fn episode(recipe: &Recipe, chats: &Chats) -> Outcome<EpisodePlan> {
+    let mut episode = EpisodePlan {
+        sampled: 0.0,
+        read: 0.0,
+        trained: 0.0,
+        sandbox_runs: 0.0,
+    };
+    let common = recipe.common();
+    let steps = f64::from(recipe.environment.end.max_steps.unwrap_or(40));
+    for policy in common.policies.iter().filter(|policy| policy.reinforced) {
+        let chat = chats.of(policy.name)?;
+        let observed = recipe.environment.observation;
+        let asked = match observed.suspects {
+            0 => observed.tokens as f64,
+            _ => {
+                let count = counter_of(recipe, chats)?;
+                let seed = Seed(recipe.seed).stream("plan", 0);
+                let lessons = Lessons::new(&recipe.config(), count, Mix::default(), seed);
+                let tokens = |prompt: &[Message]| prompt_tokens(chat, prompt).asked();
+                let prompts = (0..TRIAL_LESSONS).map(|index| lessons.lesson(index).prompt);
+                let all: Vec<usize> = prompts
+                    .map(|prompt| tokens(&prompt))
+                    .collect::<Outcome<_>>()?;
+                all.iter().sum::<usize>() as f64 / all.len().max(1) as f64
+            }
+        };
+        let own = &recipe.policies[policy.name];
+        let said = own.roles.get(PLANNER);
+        let said = said.map_or(0.0, |sampling| OF_RESPONSE * sampling.max_tokens as f64);
+        episode.read += steps * asked;
+        episode.sampled += steps * said;
+        episode.trained += steps * (asked + said);
+    }
+    Ok(episode)
 }

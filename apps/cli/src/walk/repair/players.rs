@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::anyhow;
+use chat::Chat;
 use code::Patch;
-use record::Fault;
+use policy::Policy as Bound;
+use record::{Fault, Sampling};
 use repair::{
-    Place, Repair, Task, Testbeds,
+    Place, Repair, RepairConfig, Task, Testbeds,
+    environment::CountTokens,
     patch_model::{GenerateConfig, GeneratePatcher, PATCHER, PatchModel},
     planner::{PLANNER, PlannerKind},
     repair_loop::RepairLoop,
@@ -15,30 +18,55 @@ use repair::{
 };
 use rollout::Roles;
 use session::Image;
-use tokio::runtime::Runtime;
 
 use super::{
+    Models,
     instruments::Instruments,
-    recipe::{Patcher, Recipe},
+    recipe::{Patcher, PolicyModel, Recipe},
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
     sandboxes::{SandboxSettings, Sandboxes},
-    walk::endpoint::api_key,
+    walk::{Engines, endpoint::api_key, vocabulary::Chats},
 };
 
-/// The study as the recipe has it.
-pub(super) fn study(recipe: &Recipe, instruments: &Instruments) -> Outcome<Arc<Repair>> {
+/// The study with these settings.
+pub(super) fn study(
+    recipe: &Recipe,
+    config: RepairConfig,
+    chats: &Chats,
+    instruments: &Instruments,
+) -> Outcome<Arc<Repair>> {
     let repairer = RepairLoop {
         model: patch_model(&recipe.patcher)?,
         settings: recipe.repair,
     };
     let testbeds = testbeds(&recipe.sandbox, &instruments.sandboxes);
-    // No policy of a recipe has tokens of its own yet: a quarter of the bytes.
-    let count = Arc::new(|text: &str| text.len().div_ceil(4));
-    let study = Repair::new(recipe.config(), testbeds, Arc::new(repairer), count);
+    let count = counter_of(recipe, chats)?;
+    let study = Repair::new(config, testbeds, Arc::new(repairer), count);
     let graded_in = bare_testbeds(&recipe.sandbox, &instruments.sandboxes);
-    Ok(Arc::new(study.graded_in(graded_in)))
+    let study = study.graded_in(graded_in);
+    Ok(Arc::new(match recipe.repair.remember {
+        true => study.remembering(recipe.threads),
+        false => study,
+    }))
+}
+
+/// Counts tokens as the planner reads them; where nobody knows its tokens, a quarter of the bytes.
+pub(super) fn counter_of(recipe: &Recipe, chats: &Chats) -> Outcome<CountTokens> {
+    let mut policies = recipe.policies.iter();
+    let planner = policies.find(|(_, policy)| {
+        policy.roles.contains_key(PLANNER) && matches!(policy.model, PolicyModel::Local(_))
+    });
+    let Some((name, _)) = planner else {
+        return Ok(Arc::new(|text: &str| text.len().div_ceil(4)));
+    };
+    let chat: Chat = chats.of(name)?.clone();
+    // Whatever cannot be encoded is counted by its bytes, of which no token has less than one.
+    Ok(Arc::new(move |text: &str| {
+        let tokens = chat.tokenizer().encode(text);
+        tokens.map_or(text.len(), |tokens| tokens.len())
+    }))
 }
 
 /// Who turns plans into patches.
@@ -112,30 +140,66 @@ fn bare_testbed(
     })
 }
 
-/// Every role bound to its policy.
-pub(super) fn cast(recipe: &Recipe, runtime: &Runtime) -> Outcome<Roles> {
+/// Every role bound to its policy: those behind endpoints, and local ones with these weights. `temperature` is that
+/// of the local ones in place of their own.
+pub(super) fn cast(
+    engines: &Engines,
+    recipe: &Recipe,
+    chats: &Chats,
+    models: &Models,
+    temperature: Option<f64>,
+) -> Outcome<Roles> {
     let mut roles = Roles::default();
-    for policy in recipe.policies.values() {
-        let endpoint = runtime.block_on(policy.endpoint().open())?;
+    for (name, policy) in &recipe.policies {
+        let endpoint = match (policy.endpoint(), models.get(name)) {
+            (Some(endpoint), _) => Some(engines.runtime.block_on(endpoint.open())?),
+            (None, Some(_)) => None,
+            // Whoever is trained is bound by the one who trains it.
+            (None, None) => continue,
+        };
+        let local = match models.get(name) {
+            Some(model) => Some(Arc::new(engines.policy(
+                name,
+                chats.of(name)?,
+                model.clone(),
+            )?)),
+            None => None,
+        };
         for (role, sampling) in &policy.roles {
-            roles = roles.bind_messages(role, endpoint.clone(), sampling.sampling());
+            let sampling = sampling.sampling();
+            roles = match (&endpoint, &local) {
+                (Some(endpoint), _) => roles.bind_messages(role, endpoint.clone(), sampling),
+                (None, Some(local)) => {
+                    let sampling = Sampling {
+                        temperature: temperature.map_or(sampling.temperature, |own| own as f32),
+                        ..sampling
+                    };
+                    roles.bind(role, local.clone() as Arc<dyn Bound>, sampling)
+                }
+                (None, None) => roles,
+            };
         }
     }
     Ok(roles)
 }
 
 /// Who plans and who patches, for people.
-pub(super) fn who(recipe: &Recipe) -> String {
+pub(super) fn who(recipe: &Recipe, planner: PlannerKind) -> String {
     let model = |role: &str| {
         let found = recipe
             .policies
-            .values()
-            .find(|policy| policy.roles.contains_key(role));
-        found.map_or_else(|| role.to_owned(), |policy| policy.model.clone())
+            .iter()
+            .find(|(_, policy)| policy.roles.contains_key(role));
+        found.map_or_else(|| role.to_owned(), |(name, policy)| match &policy.model {
+            PolicyModel::Endpoint(endpoint) => endpoint.clone(),
+            PolicyModel::Local(_) => name.clone(),
+        })
     };
-    let planner = match recipe.planner.kind {
+    let planner = match planner {
         PlannerKind::Rules => "rules".to_owned(),
         PlannerKind::Model => model(PLANNER),
+        PlannerKind::Suspicion => "suspicion".to_owned(),
+        PlannerKind::Chance => "chance".to_owned(),
     };
     let patcher = match &recipe.patcher {
         Patcher::Search(settings) => format!("a search among {} candidates", settings.budget),

@@ -1,7 +1,7 @@
 //! Phase `tasks`: bugs planted in the packages that come with the program, or tasks of a file.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf, absolute},
     sync::Arc,
 };
@@ -13,63 +13,130 @@ use repair::{PACKAGES, Package, Task, read_tasks};
 use super::{RepairRun, recipe::Recipe};
 use crate::{
     failure::{Classify, Failure, Outcome},
-    walk::tasks::{EVAL, first_of},
+    walk::tasks::{EVAL, TRAIN, TaskSets, first_of},
 };
 
 impl RepairRun<'_> {
-    pub(super) fn tasks(&self) -> Outcome<Vec<Arc<Task>>> {
+    pub(super) fn tasks(&self) -> Outcome<TaskSets<Task>> {
         let frame = self.frame;
         frame
             .screen
             .headline("Tasks: repositories with failing tests");
+        let trains = self.recipe.trains();
         frame.phase("tasks", || {
             let tasks = tasks_of(self.recipe, |package| unpack(frame.run, package))?;
-            frame.write_tasks(EVAL, &tasks)?;
+            if trains {
+                frame.write_tasks(TRAIN, &tasks.train)?;
+            }
+            frame.write_tasks(EVAL, &tasks.eval)?;
             Ok(0)
         })?;
-        let tasks: Vec<Arc<Task>> = frame.read_set(EVAL)?;
+        let train = match trains {
+            true => frame.read_set(TRAIN)?,
+            false => Vec::new(),
+        };
+        let sets: TaskSets<Task> = TaskSets {
+            train,
+            eval: frame.read_set(EVAL)?,
+        };
+        if trains {
+            self.say_packages("train on", &sets.train);
+        }
+        self.say_packages("repair", &sets.eval);
+        Ok(sets)
+    }
+
+    fn say_packages(&self, what_for: &str, tasks: &[Arc<Task>]) {
         let mut packages: BTreeMap<&str, usize> = BTreeMap::new();
-        for task in &tasks {
+        for task in tasks {
             *packages.entry(task.public.repo.as_str()).or_default() += 1;
         }
         let packages: Vec<String> = packages
             .iter()
             .map(|(name, n)| format!("{n} of {name}"))
             .collect();
-        frame.screen.say(format!(
-            "  {} to repair: {}",
-            tasks.len(),
-            packages.join(", ")
-        ));
-        Ok(tasks)
+        let (n, packages) = (tasks.len(), packages.join(", "));
+        self.frame
+            .screen
+            .say(format!("  {n} to {what_for}: {packages}"));
     }
 }
 
-/// The tasks that a recipe evaluates on; `unpack` gives the folder of a package that comes with the program.
+/// What a recipe trains and evaluates on.
+pub(super) struct Tasks {
+    pub(super) train: Vec<Task>,
+    pub(super) eval: Vec<Task>,
+}
+
+/// The tasks of a recipe; `unpack` gives the folder of a package that comes with the program. A recipe that only
+/// evaluates takes all packages; one that trains those that are for it, and it is evaluated on the others.
 pub(super) fn tasks_of(
     recipe: &Recipe,
     unpack: impl Fn(&Package) -> Outcome<PathBuf>,
-) -> Outcome<Vec<Task>> {
-    let limit = recipe.tasks.limit;
-    match &recipe.tasks.eval {
+) -> Outcome<Tasks> {
+    let (settings, trains) = (&recipe.tasks, recipe.trains());
+    let eval = match &settings.eval {
         Some(file) => {
             let tasks = tasks_of_file(file)?;
-            let n = limit.unwrap_or(tasks.len());
-            first_of(tasks, file, n)
+            let n = settings.limit.unwrap_or(tasks.len());
+            first_of(tasks, file, n)?
         }
         None => {
-            let mut tasks = Vec::new();
-            for package in &PACKAGES {
-                let folder = unpack(package)?;
-                tasks.extend(package.tasks(&folder).failed()?);
-            }
-            // The first tasks of a run are of all packages, not of the first alone.
-            if let Some(limit) = limit {
-                tasks = in_turns(tasks);
-                tasks.truncate(limit);
-            }
-            Ok(tasks)
+            let held_out = |package: &Package| !(trains && package.is_for_training);
+            of_packages(held_out, settings.limit, &unpack)?
         }
+    };
+    let train = match (trains, settings.train.is_empty()) {
+        (false, _) => Vec::new(),
+        (true, true) => {
+            let for_training = |package: &Package| package.is_for_training;
+            of_packages(for_training, settings.train_limit, &unpack)?
+        }
+        (true, false) => {
+            let mut tasks = Vec::new();
+            for file in &settings.train {
+                tasks.extend(tasks_of_file(file)?);
+            }
+            tasks.truncate(settings.train_limit.unwrap_or(usize::MAX));
+            tasks
+        }
+    };
+    check_apart(&train, &eval)?;
+    Ok(Tasks { train, eval })
+}
+
+/// Tasks of the packages that come with the program; of the first so many, each package has its share.
+fn of_packages(
+    wanted: impl Fn(&Package) -> bool,
+    limit: Option<usize>,
+    unpack: impl Fn(&Package) -> Outcome<PathBuf>,
+) -> Outcome<Vec<Task>> {
+    let mut tasks = Vec::new();
+    for package in PACKAGES.iter().filter(|package| wanted(package)) {
+        let folder = unpack(package)?;
+        tasks.extend(package.tasks(&folder).failed()?);
+    }
+    if let Some(limit) = limit {
+        tasks = in_turns(tasks);
+        tasks.truncate(limit);
+    }
+    Ok(tasks)
+}
+
+/// No repository is trained and evaluated on.
+fn check_apart(train: &[Task], eval: &[Task]) -> Outcome<()> {
+    let trained: BTreeSet<&str> = train.iter().map(|task| task.public.repo.as_str()).collect();
+    let shared = eval
+        .iter()
+        .find(|task| trained.contains(task.public.repo.as_str()));
+    match shared {
+        None => Ok(()),
+        Some(task) => Err(Failure::Asked(anyhow!(
+            "{} has tasks to train on and tasks to evaluate on, {} among them; what is evaluated has to be held \
+             out: take it out of tasks.train or of tasks.eval",
+            task.public.repo,
+            task.id
+        ))),
     }
 }
 

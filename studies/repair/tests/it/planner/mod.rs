@@ -4,6 +4,7 @@ mod episodes;
 mod exploring;
 mod guards;
 mod limits;
+mod pointing;
 mod remembering;
 mod replies;
 mod round_trip;

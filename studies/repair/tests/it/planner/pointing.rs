@@ -1,0 +1,149 @@
+//! Planners that are shown suspects and point at them, and the lessons that teach it.
+
+use std::sync::Arc;
+
+use record::{Outcome, Seed};
+use repair::{
+    Repair, Task,
+    action::ActionKind,
+    environment::{CountTokens, StopReason},
+    metrics::notes_of,
+    planner::PlannerKind,
+    play::Notes,
+    tiny::{Lessons, Mix},
+    wire::{Reading, Reply, WireFormat},
+};
+use rollout::{Options, Roles, Runner};
+
+use super::stage::{RIGHT, Stage, WRONG, block, task};
+
+const TOTAL: &str = "total in calc/core.py: short, run by all failing and no passing tests, suspicion highest, named, \
+                     raised elsewhere #1\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn suspects_are_those_that_failing_tests_run_and_are_named_by_their_number() {
+    let Some(mut stage) = Stage::new(&[WRONG, RIGHT]).await else {
+        return;
+    };
+    let environment = &mut stage.config.environment;
+    environment.observation.suspects = 4;
+    environment.guards.repair_needs_memory = false;
+    environment.end.verified_repair = true;
+    let point = |number: &str| {
+        block(
+            "repair",
+            &[("subplan", "mend it"), ("focus_ids", number)],
+        )
+    };
+    let replies = [point("[\"2\"]"), point("[\"1\"]"), point("\"#1\"")];
+    let notes = stage.play(&replies.each_ref().map(String::as_str)).await;
+    assert!(notes.begin.ends_with(&format!("# Suspects\n{TOTAL}")), "{}", notes.begin);
+    assert!(!notes.begin.contains("Guidance"));
+    assert_eq!(notes.steps[0].info["error"], "unknown-node");
+    assert_eq!(notes.stop_reason, Some(StopReason::Repaired));
+    assert!(notes.resolved);
+    let asked = stage.patches.asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    for request in asked.iter() {
+        assert_eq!(request.targets[0].path, "calc/core.py");
+        assert_eq!((request.targets[0].start, request.targets[0].end), (21, 26));
+    }
+}
+
+async fn played(stage: &Stage, episodes: u32, remembering: bool) -> Vec<Notes> {
+    let testbed = stage.place.testbed.clone();
+    let study = Repair::new(
+        stage.config.clone(),
+        Arc::new(move |_: &Task| Ok(testbed.clone())),
+        stage.patches.clone(),
+        Arc::new(str::len),
+    );
+    let study = match remembering {
+        true => study.remembering(1),
+        false => study,
+    };
+    let runner = Runner::new(Arc::new(study), Roles::default(), Options::default());
+    let tasks = [Arc::new(task("one"))];
+    let groups = runner.play(0, &tasks, episodes, Seed(7), |_| {}).await;
+    let groups = groups.unwrap();
+    let notes = groups[0].episodes.iter().map(|episode| match &episode.outcome {
+        Outcome::Graded { .. } => notes_of(episode).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    notes.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_remembered_is_what_was_found() {
+    // Whoever asks a second time would be given nothing.
+    let Some(mut stage) = Stage::new(&[RIGHT]).await else {
+        return;
+    };
+    stage.config.planner.kind = PlannerKind::Suspicion;
+    let environment = &mut stage.config.environment;
+    environment.observation.suspects = 4;
+    environment.guards.repair_needs_memory = false;
+    environment.end.verified_repair = true;
+    let all = played(&stage, 4, true).await;
+    assert_eq!(stage.patches.asked.lock().unwrap().len(), 1);
+    for notes in &all {
+        assert!(notes.resolved);
+        assert_eq!(notes, &all[0]);
+    }
+    *stage.patches.left.lock().unwrap() = vec![RIGHT.to_owned()];
+    assert_eq!(played(&stage, 1, false).await, all[..1]);
+}
+
+fn lessons(mix: Mix) -> Lessons {
+    let mut config = repair::RepairConfig::default();
+    config.planner.kind = PlannerKind::Model;
+    config.planner.instructions = false;
+    config.environment.observation.suspects = 8;
+    let count: CountTokens = Arc::new(|text: &str| text.len() / 4);
+    Lessons::new(&config, count, mix, Seed(3))
+}
+
+const NOBODY: Mix = Mix {
+    suspicion: 0.0,
+    passing: 0.0,
+    named: 0.0,
+    raised: 0.0,
+    short: 0.0,
+    long: 0.0,
+    chance: 0.0,
+};
+
+#[test]
+fn lessons_are_actions_that_point_at_somebody_listed_for_the_reason_they_say() {
+    let grounds = [
+        (Mix { suspicion: 1.0, ..NOBODY }, "most suspicious", "suspicion highest,"),
+        (Mix { named: 1.0, ..NOBODY }, "named", ", named,"),
+        (Mix { raised: 1.0, ..NOBODY }, "raised", "raised inside"),
+        (Mix { passing: 1.0, ..NOBODY }, "least passing", "and no passing"),
+        (Mix { short: 1.0, ..NOBODY }, "shortest", ": tiny,"),
+        (Mix { long: 1.0, ..NOBODY }, "longest", ": long,"),
+        (Mix { chance: 1.0, ..NOBODY }, "any", ""),
+    ];
+    for (mix, thought, sign) in grounds {
+        let (lessons, mut places) = (lessons(mix), [0; 9]);
+        for index in 0..150 {
+            let lesson = lessons.lesson(index);
+            assert_eq!(lesson, lessons.lesson(index));
+            let shown = &lesson.prompt[0].content;
+            let reply = Reply::read(&lesson.answer, WireFormat::Text, Reading::Strict);
+            let action = reply.action.unwrap();
+            assert_eq!(action.thought, thought);
+            let ActionKind::Repair(repair) = action.kind else {
+                panic!("{}", lesson.answer);
+            };
+            let [number] = &repair.focus_ids[..] else {
+                panic!("{}", lesson.answer);
+            };
+            let line = shown.lines().find(|line| line.ends_with(&format!("#{number}")));
+            let line = line.unwrap_or_else(|| panic!("{number} is not in {shown}"));
+            assert!(line.contains(sign) || !shown.contains(sign), "{line} of {shown}");
+            places[number.parse::<usize>().unwrap()] += 1;
+        }
+        assert!(places[1..].iter().all(|n| *n > 0), "{thought}: {places:?}");
+    }
+}

@@ -6,7 +6,7 @@ mod prompt;
 mod recorded;
 mod reply;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use code::{
@@ -17,7 +17,7 @@ use record::Fault;
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
-use crate::{Issue, workplace::Testbed};
+use crate::{Issue, search::TestsObserved, workplace::Testbed};
 pub use chat::ChatPatcher;
 pub use generate::{GenerateConfig, GeneratePatcher};
 pub use recorded::RecordedPatcher;
@@ -43,6 +43,8 @@ pub struct PatchRequest {
     /// What became of the attempts before, the oldest first.
     pub feedback: Vec<Feedback>,
     pub constraints: Constraints,
+    /// What the tests of the fresh checkout were seen to do, where somebody has looked already.
+    pub observed: Option<Arc<TestsObserved>>,
 }
 
 /// Lines that the plan wants changed.

@@ -46,8 +46,17 @@ impl RememberedRepairs {
     }
 
     fn kept(&self, task: &Task, request: &PatchRequest) -> Kept {
-        let feedback: Vec<&str> = request.feedback.iter().map(|it| it.patch.as_str()).collect();
-        let asked = json!([task.id, request.targets, feedback, request.constraints.tried]);
+        let feedback: Vec<&str> = request
+            .feedback
+            .iter()
+            .map(|it| it.patch.as_str())
+            .collect();
+        let asked = json!([
+            task.id,
+            request.targets,
+            feedback,
+            request.constraints.tried
+        ]);
         let key = *blake3::hash(asked.to_string().as_bytes()).as_bytes();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.entry(key).or_default().clone()

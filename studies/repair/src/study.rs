@@ -22,6 +22,7 @@ use crate::{
     play::{Notes, Stage, StepNote},
     remembered::RememberedRepairs,
     repairer::Repairer,
+    search::{self, SearchSettings},
     workplace::{Testbed, Workplace},
 };
 
@@ -209,11 +210,12 @@ impl Repair {
             0 => Sources::of(task, workplace).await?,
             _ => {
                 // What its tests leave behind is not the planner's.
-                let mut apart = testbed.open().await?;
+                let mut apart = testbed.open_when_needed();
                 let sources = Sources::of(task, &mut apart).await?;
-                let found = suspects(&task.public.issue, sources.graph(), &mut apart, most).await?;
+                let observed = search::observe(&mut apart, &SearchSettings::default()).await?;
                 apart.close().await?;
-                sources.with_suspects(found)
+                let found = suspects(&task.public.issue, sources.graph(), &observed, most);
+                sources.with_suspects(found, Arc::new(observed))
             }
         };
         let mut kept = self.sources.lock().unwrap_or_else(PoisonError::into_inner);

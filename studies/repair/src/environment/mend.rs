@@ -218,6 +218,7 @@ impl PlannerEnv<'_> {
                 tried: self.state.tried,
                 ..Constraints::default()
             },
+            observed: self.sources.observed(),
         }
     }
 }

@@ -13,7 +13,7 @@ use record::Fault;
 use session::Command;
 
 use super::Suspect;
-use crate::{Task, TestFramework, is_left_out, workplace::Workplace};
+use crate::{Task, TestFramework, is_left_out, search::TestsObserved, workplace::Workplace};
 
 /// Made from the work tree of a task's own workplace. Clones share everything until a file changes.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Sources {
     work_tree: String,
     /// Whom the tests suspect, where the environment looks; planners name them by their number, from 1.
     suspects: Arc<[Suspect]>,
+    /// What they were found by.
+    observed: Option<Arc<TestsObserved>>,
 }
 
 /// Endings of files that are looked at.
@@ -82,15 +84,25 @@ impl Sources {
             guarded,
             work_tree,
             suspects: Arc::default(),
+            observed: None,
         })
     }
 
     /// The same, with those whom the tests suspect.
-    pub(crate) fn with_suspects(self, suspects: Vec<Suspect>) -> Self {
+    pub(crate) fn with_suspects(
+        self,
+        suspects: Vec<Suspect>,
+        observed: Arc<TestsObserved>,
+    ) -> Self {
         Self {
             suspects: suspects.into(),
+            observed: Some(observed),
             ..self
         }
+    }
+
+    pub(super) fn observed(&self) -> Option<Arc<TestsObserved>> {
+        self.observed.clone()
     }
 
     pub fn suspects(&self) -> &[Suspect] {

@@ -6,14 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use code::graph::{Graph, NodeKind, NodeRef, Span, is_test_path};
-use record::Fault;
-
 use crate::{
     Issue,
-    search::{self, Coverage, SearchSettings},
-    workplace::Workplace,
+    search::{self, Coverage, TestsObserved},
 };
+use code::graph::{Graph, NodeKind, NodeRef, Span, is_test_path};
 
 /// A function that a failing test runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,19 +108,14 @@ pub fn lines(suspects: &[Suspect]) -> Vec<String> {
         .collect()
 }
 
-/// Runs and traces the tests of a fresh workplace. The most suspicious functions, at most `most`, in the order of
-/// their places: who is first says nothing.
-///
-/// # Errors
-/// Infrastructure faults.
-pub(crate) async fn suspects(
+/// The most suspicious functions, at most `most`, in the order of their places: who is first says nothing.
+pub(crate) fn suspects(
     issue: &Issue,
     graph: &Graph,
-    workplace: &mut Workplace,
+    observed: &TestsObserved,
     most: usize,
-) -> Result<Vec<Suspect>, Fault> {
-    let observed = search::observe(workplace, &SearchSettings::default()).await?;
-    let spectrum = search::spectrum(&observed);
+) -> Vec<Suspect> {
+    let spectrum = search::spectrum(observed);
     let functions = Functions::of(graph);
     let mut found: BTreeMap<NodeRef, Suspect> = BTreeMap::new();
     for (path, weights) in &spectrum {
@@ -168,7 +160,7 @@ pub(crate) async fn suspects(
     });
     ranked.truncate(most);
     ranked.sort_by_key(|(place, _)| *place);
-    Ok(ranked.into_iter().map(|(_, suspect)| suspect).collect())
+    ranked.into_iter().map(|(_, suspect)| suspect).collect()
 }
 
 pub(crate) fn described(graph: &Graph, function: NodeRef, issue: &Issue) -> Suspect {

@@ -43,7 +43,10 @@ pub(super) async fn apply(
         false => BARE_FILE,
     };
     let path = RelativePath::new(file).map_err(Fault::infra)?;
-    let written = workplace.session().await?.write(&path, patch.as_bytes(), 0o644);
+    let written = workplace
+        .session()
+        .await?
+        .write(&path, patch.as_bytes(), 0o644);
     written.await.map_err(infra)?;
     let mut last = String::new();
     let mut applied = false;
@@ -69,7 +72,12 @@ pub(super) async fn apply(
         let reverse = format!("git apply --check --reverse {file}");
         applied = shell(workplace, &reverse).await?.0;
     }
-    workplace.session().await?.remove(&path).await.map_err(infra)?;
+    workplace
+        .session()
+        .await?
+        .remove(&path)
+        .await
+        .map_err(infra)?;
     let marker = if applied { PATCH_APPLIED } else { PATCH_FAILED };
     evaluated.note(format!("{marker}:\n{last}"));
     Ok(applied)
@@ -98,6 +106,11 @@ async fn shell(workplace: &mut Workplace, script: &str) -> Result<(bool, String)
     let git = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'";
     let script = format!("{git}; {{ {script} ; }} 2>&1");
     let command = Command::shell(script, limits);
-    let outcome = workplace.session().await?.exec(&command).await.map_err(infra)?;
+    let outcome = workplace
+        .session()
+        .await?
+        .exec(&command)
+        .await
+        .map_err(infra)?;
     Ok((outcome.is_ok(), outcome.stdout.text()))
 }

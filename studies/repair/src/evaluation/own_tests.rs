@@ -65,7 +65,10 @@ async fn hidden_tests(task: &Task, workplace: &mut Workplace) -> Result<(), Faul
     }
     for (path, content) in &task.gold.test_files {
         let path = RelativePath::new(path).map_err(Fault::grader)?;
-        let written = workplace.session().await?.write(&path, content.as_bytes(), 0o644);
+        let written = workplace
+            .session()
+            .await?
+            .write(&path, content.as_bytes(), 0o644);
         written.await.map_err(infra)?;
     }
     Ok(())

@@ -46,7 +46,12 @@ pub(super) async fn run(
     // Images without bash have at least a shell.
     let run = "s=/tmp/eval-$$.sh; cat > \"$s\" && b=$(command -v bash || echo sh) && exec \"$b\" \"$s\" 2>&1 < /dev/null";
     let command = Command::shell(run, limits).with_stdin(script);
-    let outcome = workplace.session().await?.exec(&command).await.map_err(infra)?;
+    let outcome = workplace
+        .session()
+        .await?
+        .exec(&command)
+        .await
+        .map_err(infra)?;
     evaluated.test_output = outcome.stdout.text();
     evaluated.note(format!("test runtime: {:.1} s", outcome.wall_ms / 1e3));
     let seconds = limits.wall.as_secs();

@@ -148,6 +148,7 @@ mod tests {
                 detail: "0 of 1 pass".to_owned(),
             }],
             constraints: Constraints::default(),
+            observed: None,
         };
         let count = |text: &str| text.len();
         let all = messages(&request, 1 << 20, &count);

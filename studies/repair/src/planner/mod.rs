@@ -13,8 +13,8 @@ use crate::{
     wire::{Reading, Reply, WireFormat},
 };
 pub use model::ModelPlanner;
-pub use pointer::PointingPlanner;
 pub(crate) use model::messages;
+pub use pointer::PointingPlanner;
 pub(crate) use pointer::pointing_at;
 pub use rules::RulePlanner;
 

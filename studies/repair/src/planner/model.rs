@@ -60,7 +60,6 @@ impl ModelPlanner {
         }
         choice
     }
-
 }
 
 /// What the policy is asked; `last` is what its last reply began with.

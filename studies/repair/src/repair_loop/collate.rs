@@ -141,6 +141,7 @@ mod tests {
             snippets,
             feedback: Vec::new(),
             constraints: Constraints::default(),
+            observed: None,
         };
         let text: String = (1..=100).map(|line| format!("{line}\n")).collect();
         let sources = BTreeMap::from([("m.py".to_owned(), text)]);

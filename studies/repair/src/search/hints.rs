@@ -2,7 +2,7 @@
 
 use code::edit_operators::{Hints, Mismatch};
 
-use super::observation::Observation;
+use super::observation::TestsObserved;
 use crate::Issue;
 
 /// Mismatches that are read at most: the catalogue tries every one at every constant.
@@ -11,7 +11,7 @@ const MAX_MISMATCHES: usize = 8;
 const MAX_VALUE: usize = 400;
 
 /// What `observation` and `issue` say.
-pub(super) fn hints(observation: &Observation, issue: &Issue) -> Hints {
+pub(super) fn hints(observation: &TestsObserved, issue: &Issue) -> Hints {
     let mut hints = Hints::default();
     for failure in observation.failures.values() {
         if failure.kind != "AssertionError" && failure.kind != "Failed" {

@@ -24,8 +24,8 @@ use crate::{
     patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
     workplace::{Testbed, Workplace},
 };
+pub use observation::TestsObserved;
 pub(crate) use observation::{Coverage, observe};
-use observation::Observation;
 use ranking::{Ranked, Suspect};
 pub use settings::SearchSettings;
 pub(crate) use suspicion::spectrum;
@@ -91,7 +91,14 @@ impl Search {
         request: &PatchRequest,
         workplace: &mut Workplace,
     ) -> Result<Prepared, Fault> {
-        let observation = observation::observe(workplace, &self.settings).await?;
+        let observation = match &request.observed {
+            Some(observed) => TestsObserved {
+                // Whoever looked has run them.
+                test_runs: 0,
+                ..TestsObserved::clone(observed)
+            },
+            None => observation::observe(workplace, &self.settings).await?,
+        };
         let suspects = suspects(workplace, &observation, request, &self.settings).await?;
         let hints = hints::hints(&observation, &request.issue);
         let ranked = untried(ranking::rank(&suspects, &hints), &suspects, request);
@@ -179,7 +186,7 @@ impl Search {
 
 /// All that a search knows before it runs a candidate.
 struct Prepared {
-    observation: Observation,
+    observation: TestsObserved,
     suspects: Vec<Suspect>,
     ordered: Vec<Ranked>,
 }
@@ -209,7 +216,7 @@ fn nothing(detail: String, effort: Effort) -> Answered {
 /// Files with suspicious lines, weighed.
 async fn suspects(
     workplace: &mut Workplace,
-    observation: &Observation,
+    observation: &TestsObserved,
     request: &PatchRequest,
     settings: &SearchSettings,
 ) -> Result<Vec<Suspect>, Fault> {

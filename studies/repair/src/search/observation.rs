@@ -7,6 +7,7 @@ use std::{
 
 use judge::pytest::TestStatus;
 use record::Fault;
+use serde::{Deserialize, Serialize};
 
 use super::settings::SearchSettings;
 use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
@@ -15,8 +16,8 @@ use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
 pub(crate) type Coverage = BTreeMap<String, Vec<u32>>;
 
 /// The tests of a checkout as it is.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Observation {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TestsObserved {
     /// Ids of tests that fail, in order.
     pub(crate) failing: Vec<String>,
     pub(crate) failures: BTreeMap<String, Failure>,
@@ -32,7 +33,7 @@ pub(crate) struct Observation {
     pub(super) test_runs: usize,
 }
 
-impl Observation {
+impl TestsObserved {
     /// The failing tests that were traced; where none could be, all that fail.
     pub(super) fn traced_failing(&self) -> Vec<String> {
         if self.failing_lines.is_empty() {
@@ -46,12 +47,12 @@ impl Observation {
 pub(crate) async fn observe(
     workplace: &mut Workplace,
     settings: &SearchSettings,
-) -> Result<Observation, Fault> {
+) -> Result<TestsObserved, Fault> {
     let all = run(workplace, Vec::new(), false, settings.suite_wall()).await?;
-    let mut observation = Observation {
+    let mut observation = TestsObserved {
         test_runs: 1,
         failures: all.failures.clone(),
-        ..Observation::default()
+        ..TestsObserved::default()
     };
     for (id, status) in &all.statuses {
         match status {

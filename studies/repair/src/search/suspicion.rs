@@ -7,7 +7,7 @@ use code::{
     sites::{ScopeKind, Sites, Source, ast::AnyNodeRef},
 };
 
-use super::observation::{Coverage, Observation};
+use super::observation::{Coverage, TestsObserved};
 use crate::{
     Issue,
     patch_model::{PatchRequest, PlanTarget},
@@ -28,7 +28,7 @@ const HEADER: f64 = 0.5;
 
 /// Ochiai's coefficient of every line of sources that failing tests ran, tests themselves apart (Abreu et al.
 /// 2007): failing runs of the line over the root of all failing runs times all runs of the line.
-pub(crate) fn spectrum(observation: &Observation) -> BTreeMap<String, Weights> {
+pub(crate) fn spectrum(observation: &TestsObserved) -> BTreeMap<String, Weights> {
     let failed = count(&observation.failing_lines);
     let passed = count(&observation.passing_lines);
     let all = observation.failing_lines.len() as f64;
@@ -63,7 +63,7 @@ fn count(tests: &BTreeMap<String, Coverage>) -> BTreeMap<&str, BTreeMap<u32, f64
 }
 
 /// Lines of the frames of failures where no failing test could be traced.
-pub(super) fn frames_alone(observation: &Observation) -> BTreeMap<String, Weights> {
+pub(super) fn frames_alone(observation: &TestsObserved) -> BTreeMap<String, Weights> {
     let mut weights: BTreeMap<String, Weights> = BTreeMap::new();
     let frames = observation
         .failures
@@ -83,7 +83,7 @@ pub(super) fn refine(
     path: &str,
     source: &Source,
     weights: &mut Weights,
-    observation: &Observation,
+    observation: &TestsObserved,
     request: &PatchRequest,
     target_factor: f64,
 ) {
@@ -95,7 +95,7 @@ pub(super) fn refine(
     targets(path, weights, &request.targets, target_factor);
 }
 
-fn frames(path: &str, weights: &mut Weights, observation: &Observation) {
+fn frames(path: &str, weights: &mut Weights, observation: &TestsObserved) {
     let mut innermost = BTreeSet::new();
     let mut others = BTreeSet::new();
     for failure in observation.failures.values() {
@@ -124,7 +124,7 @@ fn frames(path: &str, weights: &mut Weights, observation: &Observation) {
 }
 
 /// Raises functions that the issue or the ids of failing tests name.
-fn named(sites: &Sites<'_>, weights: &mut Weights, observation: &Observation, issue: &Issue) {
+fn named(sites: &Sites<'_>, weights: &mut Weights, observation: &TestsObserved, issue: &Issue) {
     let mut words = words_of(&issue.title);
     words.extend(words_of(&issue.body));
     let ids: Vec<String> = observation.failing.iter().map(|id| squeezed(id)).collect();
@@ -243,7 +243,7 @@ mod tests {
         Coverage::from([(path.to_owned(), lines.to_vec())])
     }
 
-    fn observation() -> Observation {
+    fn observation() -> TestsObserved {
         let failing = [("t.F.test_grow", coverage("a.py", &[2, 3]))];
         let passing = [
             ("t.F.test_1", coverage("a.py", &[2])),
@@ -256,11 +256,11 @@ mod tests {
                 .map(|(id, lines)| ((*id).to_owned(), lines.clone()))
                 .collect()
         };
-        Observation {
+        TestsObserved {
             failing: vec!["t.F.test_grow".to_owned()],
             failing_lines: own(&failing),
             passing_lines: own(&passing),
-            ..Observation::default()
+            ..TestsObserved::default()
         }
     }
 
@@ -304,6 +304,7 @@ mod tests {
             snippets: Vec::new(),
             feedback: Vec::new(),
             constraints: crate::patch_model::Constraints::default(),
+            observed: None,
         };
         let mut weights = Weights::from([(3, 0.5), (4, 0.5), (6, 0.5)]);
         refine("a.py", &source, &mut weights, &observation, &request, 4.0);

@@ -7,7 +7,7 @@ use judge::pytest::TestStatus;
 use record::Fault;
 
 use super::{
-    observation::Observation,
+    observation::TestsObserved,
     ranking::{Ranked, Suspect},
     settings::SearchSettings,
 };
@@ -29,7 +29,7 @@ pub(super) async fn try_all(
     workplaces: &mut [Workplace],
     suspects: &[Suspect],
     ordered: &[Ranked],
-    observation: &Observation,
+    observation: &TestsObserved,
     settings: &SearchSettings,
 ) -> Result<Trials, Fault> {
     let mut trials = Trials::default();
@@ -60,7 +60,7 @@ async fn run_wave(
     workplaces: &mut [Workplace],
     suspects: &[Suspect],
     wave: &[Ranked],
-    observation: &Observation,
+    observation: &TestsObserved,
     settings: &SearchSettings,
 ) -> Result<Vec<bool>, Fault> {
     let slots = workplaces.len().max(1);
@@ -107,7 +107,7 @@ async fn check(
     workplace: &mut Workplace,
     suspects: &[Suspect],
     ranked: &Ranked,
-    observation: &Observation,
+    observation: &TestsObserved,
     settings: &SearchSettings,
 ) -> Result<Checked, Fault> {
     let request = |ids: Vec<String>, stop: bool| TestRequest {
@@ -169,7 +169,7 @@ fn passed(run: &TestRun, id: &str) -> bool {
 fn failing_through(
     ranked: &Ranked,
     suspects: &[Suspect],
-    observation: &Observation,
+    observation: &TestsObserved,
 ) -> Vec<String> {
     let path = suspects[ranked.file].path.as_str();
     let tests = &observation.failing_lines;
@@ -184,7 +184,7 @@ fn failing_through(
 fn passing_through(
     ranked: &Ranked,
     suspects: &[Suspect],
-    observation: &Observation,
+    observation: &TestsObserved,
 ) -> Vec<String> {
     let path = suspects[ranked.file].path.as_str();
     through(path, ranked.candidate.line, &observation.passing_lines)

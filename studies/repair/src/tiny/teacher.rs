@@ -69,12 +69,16 @@ impl Mix {
     pub fn check(&self) -> Result<(), String> {
         for (_, name, weight) in self.weights() {
             if !(0.0..=1e6).contains(&weight) {
-                return Err(format!("{name} is {weight}; a weight lies between 0 and 1000000"));
+                return Err(format!(
+                    "{name} is {weight}; a weight lies between 0 and 1000000"
+                ));
             }
         }
         match self.weights().iter().any(|(_, _, weight)| *weight > 0.0) {
             true => Ok(()),
-            false => Err("all weights are 0; give what the teacher is to go by a positive one".to_owned()),
+            false => Err(
+                "all weights are 0; give what the teacher is to go by a positive one".to_owned(),
+            ),
         }
     }
 

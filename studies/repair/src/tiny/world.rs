@@ -1,7 +1,10 @@
 //! Lists of suspects that are made up, and issues to go with them.
 
 use code::graph::{Contents, Graph, NodeKind, is_test_path};
-use rand::{Rng, RngExt, seq::{IndexedRandom, SliceRandom}};
+use rand::{
+    Rng, RngExt,
+    seq::{IndexedRandom, SliceRandom},
+};
 
 use crate::{
     Issue, PACKAGES,
@@ -47,21 +50,29 @@ impl World {
             .map(|place| observed(&functions[*place], is_wrong_result, rng))
             .collect();
         let told = rng.random_bool(0.5);
-        let among: Vec<&Suspect> = if told { suspects.iter().collect() } else { functions.iter().collect() };
-        let about = among.choose(rng).map(|it| it.name.clone()).unwrap_or_default();
+        let among: Vec<&Suspect> = if told {
+            suspects.iter().collect()
+        } else {
+            functions.iter().collect()
+        };
+        let about = among
+            .choose(rng)
+            .map(|it| it.name.clone())
+            .unwrap_or_default();
         let about = about.rsplit('.').next().unwrap_or_default().to_owned();
         let issue = issue(package, &about, is_wrong_result, rng);
         for suspect in &mut suspects {
-            suspect.named = suspect.name.rsplit('.').next() == Some(&about) && issue.title.contains('`');
+            suspect.named =
+                suspect.name.rsplit('.').next() == Some(&about) && issue.title.contains('`');
         }
         (suspects, issue)
     }
 }
 
 fn functions(graph: &Graph) -> Vec<Suspect> {
-    let functions = graph.nodes().filter(|node| {
-        graph.kind(*node) == NodeKind::Function && !is_test_path(graph.path(*node))
-    });
+    let functions = graph
+        .nodes()
+        .filter(|node| graph.kind(*node) == NodeKind::Function && !is_test_path(graph.path(*node)));
     functions
         .map(|node| crate::environment::described(graph, node, &Issue::default()))
         .collect()
@@ -98,7 +109,13 @@ fn issue(package: &str, about: &str, is_wrong_result: bool, rng: &mut impl Rng) 
         "does not do what it should",
         "is not what it was",
     ];
-    const KINDS: [&str; 5] = ["KeyError", "ValueError", "TypeError", "IndexError", "AttributeError"];
+    const KINDS: [&str; 5] = [
+        "KeyError",
+        "ValueError",
+        "TypeError",
+        "IndexError",
+        "AttributeError",
+    ];
     let kind = match is_wrong_result {
         true => "AssertionError",
         false => KINDS.choose(rng).copied().unwrap_or("KeyError"),

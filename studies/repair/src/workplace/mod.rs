@@ -204,7 +204,11 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn restore(&mut self, snapshot: &SnapshotId) -> Result<(), Fault> {
-        self.session().await?.restore(snapshot).await.map_err(infra)?;
+        self.session()
+            .await?
+            .restore(snapshot)
+            .await
+            .map_err(infra)?;
         self.is_dirty = false;
         Ok(())
     }

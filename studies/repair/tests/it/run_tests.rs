@@ -360,7 +360,15 @@ async fn whatever_a_test_does_the_other_requests_are_served() {
         "ls; ps -e 2>/dev/null | grep -c sleep; ls /tmp",
         crate::place::LIMITS,
     );
-    let left = workplace.session().await.unwrap().exec(&left).await.unwrap().stdout.text();
+    let left = workplace
+        .session()
+        .await
+        .unwrap()
+        .exec(&left)
+        .await
+        .unwrap()
+        .stdout
+        .text();
     assert!(
         !left.contains("tests-") && !left.contains("__pycache__"),
         "{left}"

@@ -136,6 +136,7 @@ fn request() -> PatchRequest {
         snippets: Vec::new(),
         feedback: Vec::new(),
         constraints: Constraints::default(),
+        observed: None,
     }
 }
 

@@ -24,7 +24,11 @@ impl Recipe {
         );
         common.check_sizes(&[
             ("tasks.limit", self.tasks.limit.unwrap_or(1), 1 << 20),
-            ("tasks.train_limit", self.tasks.train_limit.unwrap_or(1), 1 << 20),
+            (
+                "tasks.train_limit",
+                self.tasks.train_limit.unwrap_or(1),
+                1 << 20,
+            ),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
         ])?;
         common.check_rollout()?;
@@ -178,7 +182,8 @@ fn check_local(name: &str, policy: &Policy) -> anyhow::Result<()> {
     );
     for (index, stage) in policy.sft.iter().enumerate() {
         let checked = stage.mix.check();
-        checked.map_err(|error| anyhow!("mix of policies.{name}.sft stage {}: {error}", index + 1))?;
+        checked
+            .map_err(|error| anyhow!("mix of policies.{name}.sft stage {}: {error}", index + 1))?;
     }
     Ok(())
 }

@@ -8,9 +8,7 @@ use engine::Model;
 use eval::Evaluated;
 use journal::TestRun;
 use record::Seed;
-use repair::{
-    Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind, play::Notes,
-};
+use repair::{Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind, play::Notes};
 use serde_json::{Value, json};
 
 use super::{
@@ -263,7 +261,11 @@ pub(super) fn n_evaluations(recipe: &Recipe) -> usize {
     if !recipe.trains() {
         return 1;
     }
-    let baselines = if recipe.eval.baselines { BASELINES.len() } else { 0 };
+    let baselines = if recipe.eval.baselines {
+        BASELINES.len()
+    } else {
+        0
+    };
     baselines + 1 + usize::from(recipe.rl.is_some())
 }
 

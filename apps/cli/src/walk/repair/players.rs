@@ -190,10 +190,13 @@ pub(super) fn who(recipe: &Recipe, planner: PlannerKind) -> String {
             .policies
             .iter()
             .find(|(_, policy)| policy.roles.contains_key(role));
-        found.map_or_else(|| role.to_owned(), |(name, policy)| match &policy.model {
-            PolicyModel::Endpoint(endpoint) => endpoint.clone(),
-            PolicyModel::Local(_) => name.clone(),
-        })
+        found.map_or_else(
+            || role.to_owned(),
+            |(name, policy)| match &policy.model {
+                PolicyModel::Endpoint(endpoint) => endpoint.clone(),
+                PolicyModel::Local(_) => name.clone(),
+            },
+        )
     };
     let planner = match planner {
         PlannerKind::Rules => "rules".to_owned(),

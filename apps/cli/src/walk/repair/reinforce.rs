@@ -71,7 +71,11 @@ impl RepairRun<'_> {
             seed: frame.seed.stream("rl", 0),
         };
         let learnt = frame.reinforce(reinforcement, line)?;
-        others.extend(learnt.into_iter().map(|model| (policy.name.to_owned(), model)));
+        others.extend(
+            learnt
+                .into_iter()
+                .map(|model| (policy.name.to_owned(), model)),
+        );
         Ok(others)
     }
 }

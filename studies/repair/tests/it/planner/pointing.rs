@@ -29,15 +29,14 @@ async fn suspects_are_those_that_failing_tests_run_and_are_named_by_their_number
     environment.observation.suspects = 4;
     environment.guards.repair_needs_memory = false;
     environment.end.verified_repair = true;
-    let point = |number: &str| {
-        block(
-            "repair",
-            &[("subplan", "mend it"), ("focus_ids", number)],
-        )
-    };
+    let point = |number: &str| block("repair", &[("subplan", "mend it"), ("focus_ids", number)]);
     let replies = [point("[\"2\"]"), point("[\"1\"]"), point("\"#1\"")];
     let notes = stage.play(&replies.each_ref().map(String::as_str)).await;
-    assert!(notes.begin.ends_with(&format!("# Suspects\n{TOTAL}")), "{}", notes.begin);
+    assert!(
+        notes.begin.ends_with(&format!("# Suspects\n{TOTAL}")),
+        "{}",
+        notes.begin
+    );
     assert!(!notes.begin.contains("Guidance"));
     assert_eq!(notes.steps[0].info["error"], "unknown-node");
     assert_eq!(notes.stop_reason, Some(StopReason::Repaired));
@@ -66,10 +65,13 @@ async fn played(stage: &Stage, episodes: u32, remembering: bool) -> Vec<Notes> {
     let tasks = [Arc::new(task("one"))];
     let groups = runner.play(0, &tasks, episodes, Seed(7), |_| {}).await;
     let groups = groups.unwrap();
-    let notes = groups[0].episodes.iter().map(|episode| match &episode.outcome {
-        Outcome::Graded { .. } => notes_of(episode).unwrap(),
-        other => panic!("{other:?}"),
-    });
+    let notes = groups[0]
+        .episodes
+        .iter()
+        .map(|episode| match &episode.outcome {
+            Outcome::Graded { .. } => notes_of(episode).unwrap(),
+            other => panic!("{other:?}"),
+        });
     notes.collect()
 }
 
@@ -116,13 +118,62 @@ const NOBODY: Mix = Mix {
 #[test]
 fn lessons_are_actions_that_point_at_somebody_listed_for_the_reason_they_say() {
     let grounds = [
-        (Mix { suspicion: 1.0, ..NOBODY }, "most suspicious", "suspicion highest,"),
-        (Mix { named: 1.0, ..NOBODY }, "named", ", named,"),
-        (Mix { raised: 1.0, ..NOBODY }, "raised", "raised inside"),
-        (Mix { passing: 1.0, ..NOBODY }, "least passing", "and no passing"),
-        (Mix { short: 1.0, ..NOBODY }, "shortest", ": tiny,"),
-        (Mix { long: 1.0, ..NOBODY }, "longest", ": long,"),
-        (Mix { chance: 1.0, ..NOBODY }, "any", ""),
+        (
+            Mix {
+                suspicion: 1.0,
+                ..NOBODY
+            },
+            "most suspicious",
+            "suspicion highest,",
+        ),
+        (
+            Mix {
+                named: 1.0,
+                ..NOBODY
+            },
+            "named",
+            ", named,",
+        ),
+        (
+            Mix {
+                raised: 1.0,
+                ..NOBODY
+            },
+            "raised",
+            "raised inside",
+        ),
+        (
+            Mix {
+                passing: 1.0,
+                ..NOBODY
+            },
+            "least passing",
+            "and no passing",
+        ),
+        (
+            Mix {
+                short: 1.0,
+                ..NOBODY
+            },
+            "shortest",
+            ": tiny,",
+        ),
+        (
+            Mix {
+                long: 1.0,
+                ..NOBODY
+            },
+            "longest",
+            ": long,",
+        ),
+        (
+            Mix {
+                chance: 1.0,
+                ..NOBODY
+            },
+            "any",
+            "",
+        ),
     ];
     for (mix, thought, sign) in grounds {
         let (lessons, mut places) = (lessons(mix), [0; 9]);
@@ -139,9 +190,14 @@ fn lessons_are_actions_that_point_at_somebody_listed_for_the_reason_they_say() {
             let [number] = &repair.focus_ids[..] else {
                 panic!("{}", lesson.answer);
             };
-            let line = shown.lines().find(|line| line.ends_with(&format!("#{number}")));
+            let line = shown
+                .lines()
+                .find(|line| line.ends_with(&format!("#{number}")));
             let line = line.unwrap_or_else(|| panic!("{number} is not in {shown}"));
-            assert!(line.contains(sign) || !shown.contains(sign), "{line} of {shown}");
+            assert!(
+                line.contains(sign) || !shown.contains(sign),
+                "{line} of {shown}"
+            );
             places[number.parse::<usize>().unwrap()] += 1;
         }
         assert!(places[1..].iter().all(|n| *n > 0), "{thought}: {places:?}");

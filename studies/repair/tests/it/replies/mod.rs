@@ -78,6 +78,7 @@ pub(crate) fn request() -> PatchRequest {
             outcome: "build-failed".to_owned(),
             detail: String::new(),
         }],
+        observed: None,
         constraints: Constraints {
             max_edits: 5,
             max_lines_per_edit: 20,

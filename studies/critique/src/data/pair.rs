@@ -44,6 +44,19 @@ pub fn read_tasks(path: &Path, limit: usize) -> Result<Vec<Task>, DatasetError> 
     Ok(tasks)
 }
 
+/// A row with any of these is a pair; our own tasks have none of them.
+const PAIRED: [&str; 9] = [
+    "problem",
+    "problem_id",
+    "prompter_type",
+    "sanitized_solution",
+    "solution",
+    "success",
+    "all_uts",
+    "selected_uts",
+    "content",
+];
+
 /// A row as a task. Columns of pairs: those of [`Problem::of_row`], `id` or `problem_id`, `sanitized_solution` or
 /// `solution`, and `success`.
 ///
@@ -51,7 +64,7 @@ pub fn read_tasks(path: &Path, limit: usize) -> Result<Vec<Task>, DatasetError> 
 /// The field that is missing or wrong.
 pub fn task_of_row(row: &Row) -> Result<Task, RowError> {
     let columns = row.object()?;
-    if columns.contains_key("public") {
+    if !PAIRED.iter().any(|column| columns.contains_key(*column)) {
         return row.parse();
     }
     let id = match name(row, &columns, "id")? {

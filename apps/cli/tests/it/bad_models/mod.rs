@@ -196,7 +196,7 @@ fn prompts_longer_than_the_context() {
     let words = [
         "task ",
         "critic's prompt takes",
-        "critic.model is 40",
+        "critic.model has room for fewer than 40",
         "no room",
     ];
     assert_eq!(complaint(&output, 2, &words), None);

@@ -187,6 +187,9 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn diff(&mut self) -> Result<String, Fault> {
+        if !self.waiting.is_empty() {
+            self.session().await?;
+        }
         let mut diff = Vec::new();
         for (path, before) in self.originals.clone() {
             let after = self.read(&path).await?;

@@ -44,8 +44,9 @@ except RuntimeError: os.write(1, b'%d' % n); os._exit(0)";
         };
         let outcome = sandbox.run(Job::script(threads, limits)).await.unwrap();
         let started: usize = outcome.stdout.text().trim().parse().unwrap();
+        // Where processes are counted by user, those of the run before may still be going.
         assert!(
-            (16..most).contains(&started),
+            (8..most).contains(&started),
             "{}: {started}",
             sandbox.tier()
         );

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use chat::Chat;
-use engine::Model;
 use eval::Evaluated;
 use recall::{
     ANSWER, Recall, RecallConfig, Task,
@@ -14,26 +12,21 @@ use record::Seed;
 use rollout::Roles;
 
 use super::{
-    Models, RecallRun,
+    RecallRun,
     files::{FormatName, tasks_of_file},
-    lessons::supervised_checkpoint,
     players::{cast, study},
     recipe::Recipe,
-    reinforce::reinforced_checkpoint,
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
     walk::{
-        Again, Engines, PolicySettings,
+        Again, Engines,
+        checkpoints::{AFTER, BEFORE, Models, evaluated_checkpoint},
         evaluate::{Played, faults, share},
         tasks::TaskSets,
         vocabulary::Chats,
     },
 };
-
-/// Evaluations of the policies before reinforcement, and after.
-const BEFORE: &str = "sft";
-const AFTER: &str = "rl";
 
 impl RecallRun<'_> {
     /// The baselines and the supervised policies.
@@ -118,7 +111,9 @@ fn evaluated(recipe: &Recipe, name: &str, baselines: bool) -> Vec<Remembering> {
         }
     }
     let policies = recipe.common().policies;
-    let ends = policies.iter().map(|policy| checkpoint(policy, name));
+    let ends = policies
+        .iter()
+        .map(|policy| evaluated_checkpoint(policy, name));
     all.push(Remembering {
         name: name.to_owned(),
         policy: ends.collect::<Vec<_>>().join(", "),
@@ -170,7 +165,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     let engines = Engines::start(recipe.threads)?;
     let mut results = Vec::new();
     for name in [BEFORE, AFTER] {
-        let Some((chats, models)) = stored(again, recipe, name)? else {
+        let Some((chats, models)) = again.policies(&recipe.common(), name)? else {
             continue;
         };
         let roles = cast(&engines, recipe, &chats, &models, recipe.eval.temperature)?;
@@ -192,30 +187,6 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
         )));
     }
     Ok(results)
-}
-
-/// The policies of a run at the end of a phase; `None` where it has not come so far.
-fn stored(again: &Again<'_>, recipe: &Recipe, name: &str) -> Outcome<Option<(Chats, Models)>> {
-    let (mut chats, mut models) = (Vec::new(), Models::new());
-    for policy in &recipe.common().policies {
-        let checkpoint = checkpoint(policy, name);
-        if again.reader.replay().checkpoint(&checkpoint).is_none() {
-            return Ok(None);
-        }
-        let directory = again.reader.checkpoint_path(&checkpoint).asked()?;
-        chats.push((policy.name.to_owned(), Chat::load(&directory).asked()?));
-        let model = Model::load(&directory).asked()?;
-        models.insert(policy.name.to_owned(), Arc::new(model));
-    }
-    Ok(Some((Chats::from_iter(chats), models)))
-}
-
-/// The checkpoint of a policy as it is in the evaluations of this name.
-fn checkpoint(policy: &PolicySettings<'_>, name: &str) -> String {
-    match name {
-        AFTER if policy.reinforced => reinforced_checkpoint(policy.name),
-        _ => supervised_checkpoint(policy.name),
-    }
 }
 
 /// An evaluation in one line.

@@ -13,25 +13,25 @@ use record::{Datum, Fault, Seed};
 use train::conversations_to_rows;
 
 use super::{
-    Models, RecallRun,
+    RecallRun,
     players::{counter_of, embedder},
     recipe::Recipe,
     tasks::tasks_of,
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
-    walk::{supervise::Supervision, tasks::TaskSets, vocabulary::Chats},
+    walk::{
+        checkpoints::{Models, supervised_checkpoint},
+        supervise::Supervision,
+        tasks::TaskSets,
+        vocabulary::Chats,
+    },
 };
 
 /// Dialogues whose texts a vocabulary is trained on, at most of each kind.
 const CORPUS_DIALOGUES: usize = 600;
 /// Dialogues in a row without a lesson for a policy, after which there is none.
 const IDLE_DIALOGUES: u64 = 100;
-
-/// Checkpoint of a policy before reinforcement.
-pub(super) fn supervised_checkpoint(policy: &str) -> String {
-    format!("{policy}-sft")
-}
 
 impl RecallRun<'_> {
     pub(super) fn vocabulary(&self, sets: &TaskSets<Task>) -> Outcome<Chats> {

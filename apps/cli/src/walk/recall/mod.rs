@@ -13,9 +13,8 @@ mod recipe;
 mod reinforce;
 mod tasks;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::path::Path;
 
-use engine::Model;
 use eval::Evaluated;
 
 use self::recipe::Recipe;
@@ -72,9 +71,6 @@ struct RecallRun<'a> {
     frame: &'a Frame<'a>,
     recipe: &'a Recipe,
 }
-
-/// The weights of every policy, by its name.
-type Models = BTreeMap<String, Arc<Model>>;
 
 impl RecallRun<'_> {
     fn train(&self) -> Outcome<()> {

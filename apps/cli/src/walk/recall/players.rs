@@ -9,10 +9,10 @@ use record::Sampling;
 use retrieve::{Analyzer, Embedder, HashedEmbedder};
 use rollout::Roles;
 
-use super::{Models, recipe::Recipe};
+use super::recipe::Recipe;
 use crate::{
     failure::{Classify, Outcome},
-    walk::{Engines, vocabulary::Chats},
+    walk::{Engines, checkpoints::Models, vocabulary::Chats},
 };
 
 /// The study with these settings.

@@ -5,9 +5,8 @@ use serde_json::json;
 use train::StepDone;
 
 use super::{
-    Models, RecallRun,
+    RecallRun,
     evaluate::of_budget,
-    lessons::supervised_checkpoint,
     players::{cast, study},
     recipe::Recipe,
 };
@@ -15,16 +14,12 @@ use crate::{
     failure::Outcome,
     screen::count_of,
     walk::{
+        checkpoints::{Models, reinforced_checkpoint, supervised_checkpoint},
         reinforce::{Reinforced, Reinforcement},
         tasks::TaskSets,
         vocabulary::Chats,
     },
 };
-
-/// Checkpoint of a policy after reinforcement.
-pub(super) fn reinforced_checkpoint(policy: &str) -> String {
-    format!("{policy}-rl")
-}
 
 impl RecallRun<'_> {
     /// Trains the policies with a trained role and returns the weights of all.

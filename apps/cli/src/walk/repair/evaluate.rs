@@ -3,8 +3,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::anyhow;
-use chat::Chat;
-use engine::Model;
 use eval::Evaluated;
 use journal::TestRun;
 use record::Seed;
@@ -12,28 +10,25 @@ use repair::{Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind
 use serde_json::{Value, json};
 
 use super::{
-    Models, RepairRun,
+    RepairRun,
     instruments::Instruments,
-    lessons::supervised_checkpoint,
     players::{cast, study, who},
     recipe::Recipe,
-    reinforce::reinforced_checkpoint,
     tasks::shared_tasks_of_file,
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
     walk::{
-        Again, PolicySettings,
+        Again,
+        checkpoints::{AFTER, BEFORE, Models, evaluated_checkpoint},
         evaluate::{Played, faults, share},
         tasks::TaskSets,
         vocabulary::Chats,
     },
 };
 
-/// The evaluation of a recipe without training; of the others, before reinforcement and after.
+/// The evaluation of a recipe without training.
 const ALONE: &str = "eval";
-const BEFORE: &str = "sft";
-const AFTER: &str = "rl";
 /// What evaluations of planners that nobody trained begin with.
 const BASELINE: &str = "baseline/";
 /// Their kinds.
@@ -178,7 +173,9 @@ fn policy_of(recipe: &Recipe, name: &str, kind: PlannerKind) -> String {
     match name {
         BEFORE | AFTER => {
             let policies = recipe.common().policies;
-            let ends = policies.iter().map(|policy| checkpoint(policy, name));
+            let ends = policies
+                .iter()
+                .map(|policy| evaluated_checkpoint(policy, name));
             ends.collect::<Vec<_>>().join(", ")
         }
         _ => who(recipe, kind),
@@ -202,7 +199,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     }
     let mut results = Vec::new();
     for (name, kind) in names {
-        let Some((chats, models)) = stored(again, recipe, &name)? else {
+        let Some((chats, models)) = again.policies(&recipe.common(), &name)? else {
             continue;
         };
         let policy = policy_of(recipe, &name, kind);
@@ -227,33 +224,6 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
         )));
     }
     Ok(results)
-}
-
-/// The local policies of a run as they are in the evaluation of this name; `None` where it has not come so far.
-fn stored(again: &Again<'_>, recipe: &Recipe, name: &str) -> Outcome<Option<(Chats, Models)>> {
-    let (mut chats, mut models) = (Vec::new(), Models::new());
-    if name == AFTER && recipe.rl.is_none() {
-        return Ok(None);
-    }
-    for policy in &recipe.common().policies {
-        let checkpoint = checkpoint(policy, name);
-        if again.reader.replay().checkpoint(&checkpoint).is_none() {
-            return Ok(None);
-        }
-        let directory = again.reader.checkpoint_path(&checkpoint).asked()?;
-        chats.push((policy.name.to_owned(), Chat::load(&directory).asked()?));
-        let model = Model::load(&directory).asked()?;
-        models.insert(policy.name.to_owned(), Arc::new(model));
-    }
-    Ok(Some((Chats::from_iter(chats), models)))
-}
-
-/// The checkpoint of a policy as it is in the evaluation of this name.
-fn checkpoint(policy: &PolicySettings<'_>, name: &str) -> String {
-    match name {
-        AFTER if policy.reinforced => reinforced_checkpoint(policy.name),
-        _ => supervised_checkpoint(policy.name),
-    }
 }
 
 /// Evaluations of a run.

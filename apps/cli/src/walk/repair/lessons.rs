@@ -11,10 +11,11 @@ use repair::{
     tiny::{Lessons, Mix},
 };
 
-use super::{Models, RepairRun, players::counter_of, recipe::Recipe};
+use super::{RepairRun, players::counter_of, recipe::Recipe};
 use crate::{
     failure::Outcome,
     walk::{
+        checkpoints::{Models, supervised_checkpoint},
         supervise::{Supervision, lesson_rows},
         tasks::TaskSets,
         vocabulary::Chats,
@@ -23,11 +24,6 @@ use crate::{
 
 /// Lessons, and issues of tasks, that a vocabulary is trained on.
 const CORPUS: u64 = 1500;
-
-/// Checkpoint of a policy before reinforcement.
-pub(super) fn supervised_checkpoint(policy: &str) -> String {
-    format!("{policy}-sft")
-}
 
 impl RepairRun<'_> {
     pub(super) fn vocabulary(&self, sets: &TaskSets<Task>) -> Outcome<Chats> {

@@ -11,9 +11,8 @@ mod recipe;
 mod reinforce;
 mod tasks;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::path::Path;
 
-use engine::Model;
 use eval::Evaluated;
 
 use self::{instruments::Instruments, recipe::Recipe};
@@ -82,9 +81,6 @@ struct RepairRun<'a> {
     recipe: &'a Recipe,
     instruments: &'a Instruments,
 }
-
-/// The weights of every local policy, by its name.
-type Models = BTreeMap<String, Arc<Model>>;
 
 impl RepairRun<'_> {
     fn walk(&self) -> Outcome<()> {

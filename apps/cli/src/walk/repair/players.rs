@@ -20,14 +20,13 @@ use rollout::Roles;
 use session::Image;
 
 use super::{
-    Models,
     instruments::Instruments,
     recipe::{Patcher, PolicyModel, Recipe},
 };
 use crate::{
     failure::{Classify, Failure, Outcome},
     sandboxes::{SandboxSettings, Sandboxes},
-    walk::{Engines, endpoint::api_key, vocabulary::Chats},
+    walk::{Engines, checkpoints::Models, endpoint::api_key, vocabulary::Chats},
 };
 
 /// The study with these settings.

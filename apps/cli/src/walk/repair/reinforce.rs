@@ -4,23 +4,18 @@ use repair::{Task, planner::PLANNER};
 use train::StepDone;
 
 use super::{
-    Models, RepairRun,
-    lessons::supervised_checkpoint,
+    RepairRun,
     players::{cast, study},
 };
 use crate::{
     failure::{Classify, Outcome},
     walk::{
+        checkpoints::{Models, reinforced_checkpoint, supervised_checkpoint},
         reinforce::{Reinforced, Reinforcement},
         tasks::TaskSets,
         vocabulary::Chats,
     },
 };
-
-/// Checkpoint of a policy after reinforcement.
-pub(super) fn reinforced_checkpoint(policy: &str) -> String {
-    format!("{policy}-rl")
-}
 
 impl RepairRun<'_> {
     /// Trains the planner and returns the weights of all local policies.

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use rustc_hash::FxHashSet;
+
 use super::{
     Contents, Graph, Language, Linked, MAX_FILE,
     facts::FileFacts,
@@ -174,13 +176,17 @@ impl Graph {
             return;
         }
         let seen_alike = old.facts.looks_like(&new.facts);
-        let mut changed: BTreeSet<u64> = BTreeSet::new();
+        let mut changed: FxHashSet<u64> = FxHashSet::default();
         if !seen_alike {
-            // A place among definitions may have changed, and so the place of every member.
-            for SourceFile { facts, names, .. } in [&old, new] {
-                let members = names::members(facts);
-                changed.extend(members.map(|(_, name)| names.name(facts, name).hash));
-            }
+            // Members that came, went or have another place among the definitions.
+            let members = |file: &SourceFile| -> FxHashSet<(u64, u32)> {
+                let all = names::members(&file.facts);
+                all.map(|(index, name)| (file.names.name(&file.facts, name).hash, index))
+                    .collect()
+            };
+            let (before, after) = (members(&old), members(new));
+            let differing = before.symmetric_difference(&after);
+            changed.extend(differing.map(|(hash, _)| hash));
             self.members.remove(file, &old.facts, &old.names);
             self.members.add(file, &new.facts, &new.names);
         }

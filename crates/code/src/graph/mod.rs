@@ -12,6 +12,7 @@ mod caps;
 mod codefuse;
 mod facts;
 pub mod files;
+mod haystack;
 mod imports;
 mod language;
 mod linear;

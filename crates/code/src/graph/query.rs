@@ -6,7 +6,7 @@
 use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 
-use super::{FileIndex, Graph, NodeKind, NodeRef, candidates::folder};
+use super::{FileIndex, Graph, NodeKind, NodeRef, candidates::folder, haystack::Haystack};
 
 /// A query, parsed. Parts beyond their caps are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,8 +155,12 @@ pub struct Index {
     /// Places among the postings: entries by each word of name, path, signature and documentation.
     vocabulary: FxHashMap<String, u32>,
     postings: Vec<Vec<u32>>,
-    /// Lowercase, and the entries that are called so.
-    names: Vec<(String, Vec<u32>)>,
+    /// Lowercase, each once.
+    names: Haystack,
+    /// By entry, its signature and documentation; lowercase.
+    texts: Haystack,
+    /// By file, the same as `paths`.
+    path_texts: Haystack,
 }
 
 #[derive(Debug)]
@@ -168,7 +172,6 @@ struct Entry {
     name: u32,
     /// Lowercase, of what it stands in.
     owner: String,
-    text: String,
 }
 
 /// How weak a match may be.
@@ -216,6 +219,9 @@ impl Index {
             paths: graph.files().map(|(path, _)| path.to_lowercase()).collect(),
             ..Self::default()
         };
+        for path in &index.paths {
+            index.path_texts.push([path]);
+        }
         // Most identifiers are there many times, and their parts are found once.
         let mut parts: FxHashMap<String, Vec<u32>> = FxHashMap::default();
         let mut names: FxHashMap<String, u32> = FxHashMap::default();
@@ -279,16 +285,10 @@ impl Index {
             }
         }
         let lower = name.to_lowercase();
-        let next = self.names.len() as u32;
-        let of_name = match names.get(&lower) {
-            Some(known) => *known,
-            None => {
-                names.insert(lower.clone(), next);
-                self.names.push((lower, Vec::new()));
-                next
-            }
-        };
-        self.names[of_name as usize].1.push(place);
+        let of_name = *names.entry(lower).or_insert_with_key(|lower| {
+            self.names.push([lower]);
+            self.names.len() as u32 - 1
+        });
         let (file, owner) = match node {
             NodeRef::Definition(file, definition) => {
                 let facts = graph.facts(file);
@@ -299,16 +299,17 @@ impl Index {
             NodeRef::File(file) => (file, ""),
             _ => return,
         };
-        let mut text = signature.to_lowercase();
-        text.push(' ');
-        text += &documentation.to_lowercase();
+        self.texts.push([
+            &signature.to_lowercase(),
+            " ",
+            &documentation.to_lowercase(),
+        ]);
         self.entries.push(Entry {
             node,
             kind: graph.kind(node),
             file,
             name: of_name,
             owner: owner.to_lowercase(),
-            text,
         });
     }
 
@@ -318,7 +319,7 @@ impl Index {
     }
 
     fn name(&self, entry: &Entry) -> &str {
-        &self.names[entry.name as usize].0
+        self.names.piece(entry.name)
     }
 
     /// The best `limit` nodes: each folder has its turn, three nodes at a time, best first. When nothing
@@ -345,22 +346,21 @@ impl Index {
         for symbol in &query.symbols {
             let name = symbol.rsplit(['.', ':']).next().unwrap_or(symbol);
             let reason = scores.reason(format!("symbol:{symbol}"));
-            let finder = Finder::new(name);
-            for (known, places) in &self.names {
-                let score = match finder.find(known.as_bytes()) {
-                    None => continue,
-                    Some(0) if known.len() == name.len() => exact,
-                    Some(_) => partial,
-                };
-                for place in places {
-                    scores.add(*place, score, reason);
+            let mut by_name: Vec<Option<f64>> = vec![None; self.names.len()];
+            for known in self.names.pieces_with(name) {
+                let is_it = self.names.piece(known).len() == name.len();
+                by_name[known as usize] = Some(if is_it { exact } else { partial });
+            }
+            // In the order of the entries, which is that of memory.
+            for (place, entry) in (0u32..).zip(&self.entries) {
+                if let Some(score) = by_name[entry.name as usize] {
+                    scores.add(place, score, reason);
                 }
             }
         }
         for path in &query.paths {
             let reason = scores.reason(format!("path:{path}"));
-            let has_it = self.paths.iter().map(|known| known.contains(path.as_str()));
-            let has_it: Vec<bool> = has_it.collect();
+            let has_it = self.path_texts.marked(path);
             for (place, entry) in (0u32..).zip(&self.entries) {
                 if has_it[entry.file as usize] {
                     scores.add(place, path_score, reason);
@@ -369,11 +369,9 @@ impl Index {
         }
         for phrase in &query.phrases {
             let reason = scores.reason(format!("phrase:{phrase}"));
-            let finder = Finder::new(phrase);
-            let has_it = |text: &str| finder.find(text.as_bytes()).is_some();
-            let in_name: Vec<bool> = self.names.iter().map(|(name, _)| has_it(name)).collect();
-            for (place, entry) in (0u32..).zip(&self.entries) {
-                if in_name[entry.name as usize] || has_it(&entry.text) {
+            let (in_name, in_text) = (self.names.marked(phrase), self.texts.marked(phrase));
+            for ((place, entry), in_text) in (0u32..).zip(&self.entries).zip(in_text) {
+                if in_text || in_name[entry.name as usize] {
                     scores.add(place, 4.0, reason);
                 }
             }
@@ -385,16 +383,19 @@ impl Index {
             }
         }
         self.score_words(query, &mut scores);
-        let mut musts: Vec<Mention> = query.must.iter().map(|must| self.mention(must)).collect();
-        let mut nots: Vec<Mention> = query.not.iter().map(|not| self.mention(not)).collect();
-        let mut keeps = |entry: &Entry| {
-            musts.iter_mut().all(|must| must.is_in(self, entry))
-                && !nots.iter_mut().any(|not| not.is_in(self, entry))
+        let asked = scores.touched.len();
+        let [musts, nots]: [Vec<Mention>; 2] = [&query.must, &query.not].map(|words| {
+            let found = words.iter().map(|word| self.mention(word, asked));
+            found.collect()
+        });
+        let keeps = |place: u32| {
+            musts.iter().all(|must| must.is_in(self, place))
+                && !nots.iter().any(|not| not.is_in(self, place))
         };
         let found = scores.touched.iter().filter_map(|place| {
             let entry = &self.entries[*place as usize];
             let (score, reasons) = scores.by_entry[*place as usize];
-            keeps(entry).then(|| Found {
+            keeps(*place).then(|| Found {
                 place: *place,
                 score: score + kind_bonus(entry.kind),
                 reasons,
@@ -403,10 +404,15 @@ impl Index {
         (found.collect(), scores.reasons)
     }
 
-    fn mention<'a>(&self, word: &'a str) -> Mention<'a> {
+    /// Where a word is, for somebody who asks about so many entries.
+    fn mention<'a>(&self, word: &'a str, asked: usize) -> Mention<'a> {
+        /// Looking through a few texts one by one is faster than through all of them in a row.
+        const FEW: usize = 8;
+        let is_much = asked > self.entries.len() / FEW;
         Mention {
-            names: vec![None; self.names.len()],
-            paths: vec![None; self.paths.len()],
+            names: self.names.marked(word),
+            paths: self.path_texts.marked(word),
+            texts: is_much.then(|| self.texts.marked(word)),
             finder: Finder::new(word),
         }
     }
@@ -438,16 +444,13 @@ impl Index {
             let is_enough = is_common && scores.touched.len() >= RANKED;
             let reason = scores.reason(format!("word:{word}"));
             // One weak word means what is called so, not what mentions it.
-            let mut called = (words_alone && !any_strong).then(|| self.mention(word));
+            let called = (words_alone && !any_strong).then(|| self.mention(word, 0));
             for place in self.places(word) {
                 if is_enough && scores.by_entry[*place as usize].1 == 0 {
                     continue;
                 }
-                let entry = &self.entries[*place as usize];
-                if called
-                    .as_mut()
-                    .is_some_and(|called| !called.is_called(self, entry))
-                {
+                let is_meant = |called: &Mention| called.is_called(self, *place);
+                if !called.as_ref().is_none_or(is_meant) {
                     continue;
                 }
                 scores.add(*place, weight, reason);
@@ -511,24 +514,32 @@ impl Index {
     }
 }
 
-/// A word, and where it is: found out for those names and paths that somebody asks about.
+/// A word, and where it is.
 struct Mention<'a> {
-    names: Vec<Option<bool>>,
-    paths: Vec<Option<bool>>,
+    /// By name, and by file.
+    names: Vec<bool>,
+    paths: Vec<bool>,
+    /// By entry, where that was found out for all of them.
+    texts: Option<Vec<bool>>,
     finder: Finder<'a>,
 }
 
 impl Mention<'_> {
     /// In its name or its path.
-    fn is_called(&mut self, index: &Index, entry: &Entry) -> bool {
-        let has_it = |text: &str| self.finder.find(text.as_bytes()).is_some();
-        *self.names[entry.name as usize].get_or_insert_with(|| has_it(index.name(entry)))
-            || *self.paths[entry.file as usize]
-                .get_or_insert_with(|| has_it(&index.paths[entry.file as usize]))
+    fn is_called(&self, index: &Index, place: u32) -> bool {
+        let entry = &index.entries[place as usize];
+        self.names[entry.name as usize] || self.paths[entry.file as usize]
     }
 
-    fn is_in(&mut self, index: &Index, entry: &Entry) -> bool {
-        self.is_called(index, entry) || self.finder.find(entry.text.as_bytes()).is_some()
+    fn is_in(&self, index: &Index, place: u32) -> bool {
+        let is_in_text = || match &self.texts {
+            Some(texts) => texts[place as usize],
+            None => self
+                .finder
+                .find(index.texts.piece(place).as_bytes())
+                .is_some(),
+        };
+        self.is_called(index, place) || is_in_text()
     }
 }
 

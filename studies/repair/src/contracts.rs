@@ -197,6 +197,60 @@ const REPLIES: &[(WireFormat, &str, &str, &str)] = &[
     ),
     (
         WireFormat::Tools,
+        "repair_review",
+        "ok",
+        "<tool_call>{\"name\": \"repair_review\", \"arguments\": {\"failure_seen\": \"IndexError\", \
+         \"evidence_chain\": [{\"node_id\": \"func:a.py:first:1\", \"role\": \"cause\", \"evidence\": \
+         \"takes item 1\"}, {\"node_id\": \"file:a.py\"}], \"target_nodes\": [\"func:a.py:first:1\"], \
+         \"intent_analysis\": \"take item 0\", \"confidence\": 0.9}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "repair_propose",
+        "ok",
+        "<tool_call>{\"name\": \"repair_propose\", \"arguments\": {\"failure_seen\": \"IndexError\", \
+         \"evidence_chain\": [{\"node_id\": \"func:a.py:first:1\"}, {\"node_id\": \"file:a.py\"}], \
+         \"target_nodes\": [\"func:a.py:first:1\"], \"intent_analysis\": [\"take item 0\"]}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "repair_revise",
+        "ok",
+        "<tool_call>{\"name\": \"repair_revise\", \"arguments\": {\"feedback\": \"items may be empty\"}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "repair_submit",
+        "ok",
+        "<tool_call>{\"name\": \"repair_submit\"}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "repair_discard",
+        "ok",
+        "<tool_call>{\"name\": \"repair_discard\", \"arguments\": {\"reason\": \"the wrong function\"}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "one piece of evidence",
+        "invalid-json-param",
+        "<tool_call>{\"name\": \"repair_propose\", \"arguments\": {\"failure_seen\": \"x\", \"evidence_chain\": \
+         [{\"node_id\": \"a\"}], \"target_nodes\": [\"a\"], \"intent_analysis\": \"y\"}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "a revision that says nothing",
+        "missing-required-param",
+        "<tool_call>{\"name\": \"repair_revise\", \"arguments\": {\"feedback\": \" \"}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
+        "a patch of the planner's",
+        "unknown-param",
+        "<tool_call>{\"name\": \"repair_submit\", \"arguments\": {\"patch\": \"--- a\"}}</tool_call>",
+    ),
+    (
+        WireFormat::Tools,
         "no call",
         "missing-function-tag",
         "{\"name\": \"submit\"}",

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Task,
-    patch_model::PatchRequest,
+    patch_model::{PatchRequest, Proposal},
     repairer::{RepairRecord, Repairer, Selected, TestReport},
     workplace::Workplace,
 };
@@ -88,6 +88,32 @@ impl Repairer for RememberedRepairs {
         let record = self.inner.repair(task, request, workplace, cx).await?;
         *known = Some(record.clone());
         Ok(record)
+    }
+
+    /// Proposals are looked at by their planner, so each is asked for.
+    async fn propose(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<(RepairRecord, Option<Proposal>), Fault> {
+        let _seat = self.seats.acquire().await.map_err(Fault::infra)?;
+        self.inner.propose(task, request, workplace, cx).await
+    }
+
+    async fn settle(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        proposal: Proposal,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<RepairRecord, Fault> {
+        let _seat = self.seats.acquire().await.map_err(Fault::infra)?;
+        self.inner
+            .settle(task, request, proposal, workplace, cx)
+            .await
     }
 
     async fn test(

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Task,
-    patch_model::{Feedback, PatchRequest},
+    patch_model::{Feedback, PatchRequest, Proposal},
     workplace::Workplace,
 };
 
@@ -25,6 +25,32 @@ pub trait Repairer: Send + Sync + fmt::Debug {
         &self,
         task: &Task,
         request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<RepairRecord, Fault>;
+
+    /// Asks for a patch and checks it without running any test; the work tree stays as it is. Without a patch the
+    /// record says why.
+    ///
+    /// # Errors
+    /// As [`Repairer::repair`].
+    async fn propose(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<(RepairRecord, Option<Proposal>), Fault>;
+
+    /// Tries a patch that was proposed for `request`, as [`Repairer::repair`] tries those that it asks for.
+    ///
+    /// # Errors
+    /// Infrastructure faults.
+    async fn settle(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        proposal: Proposal,
         workplace: &mut Workplace,
         cx: &mut Cx,
     ) -> Result<RepairRecord, Fault>;

@@ -100,6 +100,15 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
 
 async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let issue = issue(&args.issue)?;
+    if let Some(python) = &args.python
+        && python.components().count() > 1
+        && !python.is_file()
+    {
+        return Err(Failure::Asked(anyhow!(
+            "--python {}: there is no such program",
+            python.display()
+        )));
+    }
     let settings = SandboxSettings {
         python: args.python.clone(),
         slots: machine::cores(),
@@ -314,6 +323,15 @@ fn issue(text: &str) -> Outcome<Issue> {
         true => fs::read_to_string(path)
             .with_context(|| text.to_owned())
             .asked()?,
+        // One word with a folder or an ending is meant to be a file: an issue has more than that to say.
+        false
+            if !text.trim().contains(char::is_whitespace)
+                && (text.contains('/') || path.extension().is_some()) =>
+        {
+            return Err(Failure::Asked(anyhow!(
+                "there is no file {text}; give --issue one that is there, or a text of several words"
+            )));
+        }
         false => text.to_owned(),
     };
     let text = text.trim();

@@ -24,7 +24,11 @@ pub(super) struct Survey {
 const WALL: Duration = Duration::from_secs(600);
 
 pub(super) async fn survey(task: &Task, testbeds: &Testbeds) -> Outcome<Survey> {
-    let testbed = testbeds(task).failed()?;
+    let testbed = testbeds(task).map_err(|fault| match fault.kind {
+        // The tests cannot be run by the interpreter that there is.
+        record::FaultKind::Grader => Failure::Asked(anyhow!("{}", fault.message)),
+        _ => Failure::Failed(anyhow!("{}", fault.message)),
+    })?;
     let mut workplace = testbed.open().await.failed()?;
     let request = TestRequest {
         writes: Default::default(),
@@ -95,6 +99,12 @@ impl Survey {
         }
         if failing.len() > 8 {
             screen.say(format!("  and {} more", failing.len() - 8));
+        }
+        if self.run.statuses.is_empty() {
+            return Err(Failure::Asked(anyhow!(
+                "no tests were found in {repo}; give the folder that has both the package and its tests, and \
+                 --framework where they are not found by themselves"
+            )));
         }
         if failing.is_empty() {
             return Err(Failure::Asked(anyhow!(

@@ -19,8 +19,9 @@ pub(super) fn step(step: &StepNote, screen: Screen) {
     );
     screen.say(format!("{:>3}. {what}", step.step));
     let info = &step.info;
-    if let Some(plan) = action.and_then(|action| action["plan"].as_array()) {
-        for line in plan.iter().filter_map(Value::as_str) {
+    for key in ["subplan", "intent_analysis", "feedback"] {
+        let plan = action.and_then(|action| action[key].as_str());
+        for line in plan.unwrap_or_default().lines() {
             screen.say(format!("     plan: {line}"));
         }
     }
@@ -34,12 +35,43 @@ pub(super) fn step(step: &StepNote, screen: Screen) {
     if let Some(error) = text(&info["error"]) {
         screen.say(format!("     {error}: {detail}"));
     }
-    let message = text(&info["message"]).filter(|message| *message != detail);
-    if let Some(message) = message {
-        for line in message.lines() {
-            screen.say(format!("     {line}"));
-        }
+    let said = ["message", "summary"]
+        .iter()
+        .find_map(|key| text(&info[*key]));
+    for line in said
+        .iter()
+        .filter(|said| **said != detail)
+        .flat_map(|said| said.lines())
+    {
+        screen.say(format!("     {line}"));
     }
+    for tried in info["feedback"].as_array().into_iter().flatten() {
+        let first = |key: &str| {
+            let text = text(&tried[key]).unwrap_or_default();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        screen.say(format!(
+            "     candidate: {}: {}",
+            first("outcome"),
+            first("detail")
+        ));
+    }
+    if info["kind"] == "repair" && info["tests"].is_object() {
+        screen.say(format!("     tests: {}", tests(&info["tests"])));
+    }
+}
+
+/// How many of both kinds pass.
+fn tests(report: &Value) -> String {
+    let of = |key: &str| {
+        let number = |name: &str| report[key][name].as_u64().unwrap_or_default();
+        format!("{} of {}", number("passed"), number("total"))
+    };
+    format!(
+        "{} that failed pass now, {} others still do",
+        of("fail_to_pass"),
+        of("pass_to_pass")
+    )
 }
 
 /// A diff.

@@ -257,7 +257,31 @@ fn what_cannot_be_repaired_is_asked_wrongly() {
     let recipe = package(RECIPE);
     let recipe = recipe.to_str().unwrap();
     let trains = package("../../recipes/recall/smoke.toml");
-    let cases: [(&[&str], &str); 7] = [
+    let untested = directory.path().join("untested");
+    fs::create_dir(&untested).unwrap();
+    fs::write(untested.join("a.py"), "def a():\n    return 1\n").unwrap();
+    let untested = untested.to_str().unwrap();
+    let cases: [(&[&str], &str); 10] = [
+        (
+            &["repair", "--repo", untested, "--issue", "a is wrong"],
+            "no tests were found",
+        ),
+        (
+            &["repair", "--repo", shop, "--issue", "missing-issue.md"],
+            "there is no file missing-issue.md",
+        ),
+        (
+            &[
+                "repair",
+                "--repo",
+                shop,
+                "--issue",
+                "x",
+                "--python",
+                "/no/python",
+            ],
+            "/no/python: there is no such program",
+        ),
         (
             &["repair", "--repo", "nowhere", "--issue", "x"],
             "nowhere is no folder",

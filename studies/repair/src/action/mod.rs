@@ -15,7 +15,7 @@ use code::graph::{Anchor, MemoryIntent, MemoryTarget};
 use serde::{Deserialize, Serialize};
 
 pub use fault::{ActionFault, FaultCode, Meta, Trimmed};
-pub use params::{ACTIONS, Param, ParamKind, Signature, TOOLS};
+pub use params::{ACTIONS, PROPOSALS, Param, ParamKind, Signature, TOOLS};
 pub(crate) use read::{Named, read_action, read_tool};
 pub use schema::{action_schema, tool_schemas};
 pub(crate) use write::{as_fields, as_tool};
@@ -33,6 +33,7 @@ pub enum ActionKind {
     Explore(Explore),
     Memory(MemoryAction),
     Repair(RepairAction),
+    Proposal(ProposalAction),
     /// Runs the tests that are to pass, and shows how they fail.
     RunFailedTest,
     Submit,
@@ -246,6 +247,19 @@ impl Default for RepairAction {
     }
 }
 
+/// A repair in steps: what the patch model proposes is looked at before its tests are run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProposalAction {
+    /// Asks the patch model for a patch, which is shown and not applied.
+    Propose(RepairAction),
+    /// Asks once more, with what is wrong with the proposal.
+    Revise(String),
+    /// Applies the proposal, runs all tests, and keeps it if they pass.
+    Submit,
+    /// Drops the proposal.
+    Discard,
+}
+
 /// A node, and what it says about the failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -272,12 +286,17 @@ impl Action {
         }
     }
 
-    /// `explore`, `memory`, `repair`, `run_failed_test`, `submit`, `noop`.
+    /// `explore`, `memory`, `repair`, `repair_propose`, `repair_revise`, `repair_submit`, `repair_discard`,
+    /// `run_failed_test`, `submit`, `noop`.
     pub fn name(&self) -> &'static str {
         match self.kind {
             ActionKind::Explore(_) => "explore",
             ActionKind::Memory(_) => "memory",
             ActionKind::Repair(_) => "repair",
+            ActionKind::Proposal(ProposalAction::Propose(_)) => "repair_propose",
+            ActionKind::Proposal(ProposalAction::Revise(_)) => "repair_revise",
+            ActionKind::Proposal(ProposalAction::Submit) => "repair_submit",
+            ActionKind::Proposal(ProposalAction::Discard) => "repair_discard",
             ActionKind::RunFailedTest => "run_failed_test",
             ActionKind::Submit => "submit",
             ActionKind::Noop => "noop",

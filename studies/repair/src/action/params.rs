@@ -144,6 +144,50 @@ const EVIDENCE_CHAIN: Param = param(
     "2 to 5 of {node_id, role, evidence}",
 );
 
+const TARGET_NODES: Param = required(param("target_nodes", ParamKind::Ids, "nodes to change"));
+const INTENT_ANALYSIS: Param = required(param(
+    "intent_analysis",
+    ParamKind::Lines,
+    "the steps of the plan; never a patch",
+));
+
+const PROPOSE: Signature = Signature {
+    name: "repair_propose",
+    about: "Have the patch model propose a patch; it is shown to you and not applied.",
+    params: &[
+        THOUGHT,
+        required(FAILURE_SEEN),
+        required(EVIDENCE_CHAIN),
+        TARGET_NODES,
+        INTENT_ANALYSIS,
+        CONFIDENCE,
+    ],
+};
+const REVISE: Signature = Signature {
+    name: "repair_revise",
+    about: "Have the patch model propose another patch in place of the last.",
+    params: &[
+        THOUGHT,
+        required(text(
+            "feedback",
+            "what is wrong with the proposal, and what is to be done instead",
+        )),
+    ],
+};
+const SUBMIT_PROPOSAL: Signature = Signature {
+    name: "repair_submit",
+    about: "Apply the proposal and run all tests: if they pass it is kept and you are done, else it is undone.",
+    params: &[THOUGHT],
+};
+const DISCARD: Signature = Signature {
+    name: "repair_discard",
+    about: "Drop the proposal.",
+    params: &[THOUGHT, text("reason", "why")],
+};
+
+/// Repairs in steps, in both wire formats: the prompt of the text protocol leaves them out.
+pub const PROPOSALS: &[Signature] = &[PROPOSE, REVISE, SUBMIT_PROPOSAL, DISCARD];
+
 /// Wire format A: the text protocol's actions.
 pub const ACTIONS: &[Signature] = &[
     Signature {
@@ -358,16 +402,16 @@ pub const TOOLS: &[Signature] = &[
             THOUGHT,
             required(FAILURE_SEEN),
             required(EVIDENCE_CHAIN),
-            required(param("target_nodes", ParamKind::Ids, "nodes to change")),
-            required(param(
-                "intent_analysis",
-                ParamKind::Lines,
-                "the steps of the plan; never a patch",
-            )),
+            TARGET_NODES,
+            INTENT_ANALYSIS,
             CONFIDENCE,
             APPLY,
         ],
     },
+    PROPOSE,
+    REVISE,
+    SUBMIT_PROPOSAL,
+    DISCARD,
     Signature {
         name: "submit",
         about: "Finish: all tests are run on the work tree as it is.",

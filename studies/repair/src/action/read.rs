@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Action, ActionFault, ActionKind, Evidence, ExpandMode, Explore, FaultCode, FindType,
-    MemoryAction, Meta, Operation, Param, ParamKind, RepairAction, Selection, Signature, View,
-    plan_lines,
+    MemoryAction, Meta, Operation, Param, ParamKind, ProposalAction, RepairAction, Selection,
+    Signature, View, plan_lines,
 };
 
 /// Values by name.
@@ -24,7 +24,13 @@ pub(crate) fn read_action(
     meta: &mut Meta,
 ) -> Read<Action> {
     let mut fields = Fields::new(signature, given, meta)?;
-    let thought = fields.text("thought")?;
+    let mut thought = fields.text("thought")?;
+    if let Some(proposal) = proposal(&mut fields, &mut thought)? {
+        return Ok(Action {
+            thought,
+            kind: ActionKind::Proposal(proposal),
+        });
+    }
     let kind = match signature.name {
         "explore" => ActionKind::Explore(explore(&mut fields)?),
         "memory" => ActionKind::Memory(memory(&mut fields)?),
@@ -44,6 +50,12 @@ pub(crate) fn read_tool(
 ) -> Read<Action> {
     let mut fields = Fields::new(signature, given, meta)?;
     let mut thought = fields.text("thought")?;
+    if let Some(proposal) = proposal(&mut fields, &mut thought)? {
+        return Ok(Action {
+            thought,
+            kind: ActionKind::Proposal(proposal),
+        });
+    }
     let kind = match signature.name {
         "explore_find" => ActionKind::Explore(Explore {
             query: fields.first("query")?,
@@ -98,10 +110,7 @@ pub(crate) fn read_tool(
         "run_failed_test" => ActionKind::RunFailedTest,
         "submit" => ActionKind::Submit,
         _ => {
-            let reason = fields.text("reason")?;
-            if thought.is_empty() {
-                thought = reason;
-            }
+            fields.reason(&mut thought)?;
             ActionKind::Noop
         }
     };
@@ -199,6 +208,22 @@ fn repair(fields: &mut Fields, plan: &'static str, focus: &'static str) -> Read<
     })
 }
 
+/// `None` for what is no step of a repair in steps.
+fn proposal(fields: &mut Fields, thought: &mut String) -> Read<Option<ProposalAction>> {
+    Ok(Some(match fields.signature.name {
+        "repair_propose" => {
+            ProposalAction::Propose(repair(fields, "intent_analysis", "target_nodes")?)
+        }
+        "repair_revise" => ProposalAction::Revise(fields.text("feedback")?),
+        "repair_submit" => ProposalAction::Submit,
+        "repair_discard" => {
+            fields.reason(thought)?;
+            ProposalAction::Discard
+        }
+        _ => return Ok(None),
+    }))
+}
+
 fn missing(detail: String) -> ActionFault {
     ActionFault::new(FaultCode::MissingRequiredParam, detail)
 }
@@ -254,6 +279,15 @@ impl<'a> Fields<'a> {
             None => Ok(String::new()),
             Some(value) => scalar(&value).ok_or_else(|| wrong(name, "a text")),
         }
+    }
+
+    /// Why something is not done, where no thought says it.
+    fn reason(&mut self, thought: &mut String) -> Read<()> {
+        let reason = self.text("reason")?;
+        if thought.is_empty() {
+            *thought = reason;
+        }
+        Ok(())
     }
 
     /// A text, or the first of a list of them.

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ACTIONS, Param, ParamKind, Signature, TOOLS};
+use super::{ACTIONS, PROPOSALS, Param, ParamKind, Signature, TOOLS};
 
 /// The schema of [`Action::record`](super::Action::record): one of the actions.
 pub fn action_schema() -> Value {
-    let actions: Vec<Value> = ACTIONS.iter().map(record_schema).collect();
+    let actions: Vec<Value> = ACTIONS.iter().chain(PROPOSALS).map(record_schema).collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Planner action",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Action, ActionKind, ExpandMode, Explore, FindType, MemoryAction, Named, Operation,
-    RepairAction, Selection, View,
+    ProposalAction, RepairAction, Selection, View,
 };
 
 /// The fields of the text protocol that are not at their defaults, those first that say most.
@@ -20,6 +20,7 @@ pub(crate) fn as_fields(action: &Action) -> Named {
             fields.ids("focus_ids", &repair.focus_ids);
             fields.repair(repair);
         }
+        ActionKind::Proposal(proposal) => fields.proposal(proposal),
         ActionKind::RunFailedTest | ActionKind::Submit | ActionKind::Noop => {}
     }
     fields.0
@@ -34,6 +35,10 @@ pub(crate) fn as_tool(action: &Action) -> (&'static str, Named) {
         ActionKind::Explore(explore) => fields.explore_tool(explore),
         ActionKind::Memory(memory) => fields.memory_tool(memory),
         ActionKind::Repair(repair) => fields.repair_tool(repair),
+        ActionKind::Proposal(proposal) => {
+            fields.proposal(proposal);
+            Some(action.name())
+        }
         ActionKind::RunFailedTest => Some("run_failed_test"),
         ActionKind::Submit => Some("submit"),
         ActionKind::Noop => Some("noop"),
@@ -230,12 +235,28 @@ impl Fields {
         if !repair.apply {
             self.put("apply", false);
         }
+        self.why(repair);
+    }
+
+    fn why(&mut self, repair: &RepairAction) {
         self.text("failure_seen", &repair.failure_seen);
         if !repair.evidence.is_empty() {
             self.put("evidence_chain", json!(repair.evidence));
         }
         if let Some(confidence) = repair.confidence {
             self.put("confidence", confidence);
+        }
+    }
+
+    fn proposal(&mut self, proposal: &ProposalAction) {
+        match proposal {
+            ProposalAction::Propose(repair) => {
+                self.text("intent_analysis", &repair.plan.join("\n"));
+                self.ids("target_nodes", &repair.focus_ids);
+                self.why(repair);
+            }
+            ProposalAction::Revise(feedback) => self.text("feedback", feedback),
+            ProposalAction::Submit | ProposalAction::Discard => {}
         }
     }
 

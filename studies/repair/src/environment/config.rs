@@ -66,6 +66,14 @@ pub struct GuardConfig {
     pub repair_needs_memory: bool,
     /// Nodes can be committed by id only when their source was read.
     pub commit_needs_read: bool,
+    /// Repairs and proposals are refused until the planner has run the failing tests.
+    #[serde(skip_serializing_if = "is_false")]
+    pub repair_needs_failure: bool,
+}
+
+/// Left out of resolved recipes, so that those without it keep their hash.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Default for GuardConfig {
@@ -75,6 +83,7 @@ impl Default for GuardConfig {
             avoid_repeated_find: true,
             repair_needs_memory: true,
             commit_needs_read: false,
+            repair_needs_failure: false,
         }
     }
 }

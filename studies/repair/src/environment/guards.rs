@@ -8,7 +8,7 @@ use super::{
     state::{Done, in_a_line},
 };
 use crate::{
-    action::{Action, ActionKind, Explore, MemoryAction, Operation, Selection},
+    action::{Action, ActionKind, Explore, MemoryAction, Operation, ProposalAction, Selection},
     wire::Reply,
 };
 
@@ -27,6 +27,14 @@ impl PlannerEnv<'_> {
 
     /// What must not be done once more.
     pub(super) fn refused(&self, action: &Action, reply: &Reply) -> Option<Done> {
+        let asks = matches!(
+            action.kind,
+            ActionKind::Repair(_) | ActionKind::Proposal(ProposalAction::Propose(_))
+        );
+        if asks && self.config.guards.repair_needs_failure && !self.state.failure_seen {
+            let detail = "see the tests fail first: call run_failed_test";
+            return Some(Done::error("repair", "unseen-failure", detail));
+        }
         let repeats = self.config.guards.repeats as usize;
         let written = reply.action.as_ref().ok().map(|action| &action.kind);
         let before = self.state.past.iter().rev();
@@ -44,7 +52,9 @@ impl PlannerEnv<'_> {
     fn replacement(&self, action: &Action) -> Option<(ActionKind, &'static str)> {
         let guards = &self.config.guards;
         match &action.kind {
-            ActionKind::Repair(_) if guards.repair_needs_memory && self.memory().is_empty() => {
+            ActionKind::Repair(_) | ActionKind::Proposal(ProposalAction::Propose(_))
+                if guards.repair_needs_memory && self.memory().is_empty() =>
+            {
                 let title = self.task.public.issue.title.trim();
                 let query = match title {
                     "" => self

@@ -12,11 +12,11 @@ use super::{
 use crate::{
     action::RepairAction,
     patch_model::{Constraints, PatchRequest, PlanTarget, SPENT},
-    repairer::{Selected, TestReport},
+    repairer::{RepairRecord, Selected, TestReport},
 };
 
 /// A code and its detail.
-type Refusal = (&'static str, &'static str);
+pub(super) type Refusal = (&'static str, &'static str);
 
 /// Attempts that the patch model is told of.
 const FEEDBACK: usize = 4;
@@ -49,8 +49,21 @@ impl PlannerEnv<'_> {
             .repairer
             .repair(self.task, &request, &mut self.workplace, cx)
             .await?;
+        let ends_here = self.config.end.verified_repair;
+        self.conclude(&mut done, record, ends_here).await?;
+        Ok(done)
+    }
+
+    /// Tells what came of a repair whose tests were run, and looks at the work tree that it left. One whose tests
+    /// pass ends the episode where `ends_here`.
+    pub(super) async fn conclude(
+        &mut self,
+        done: &mut Done,
+        record: RepairRecord,
+        ends_here: bool,
+    ) -> Result<(), Fault> {
         let passed = record.ok && record.applied;
-        let ends = passed && self.config.end.verified_repair;
+        let ends = passed && ends_here;
         if record.applied {
             // After the end nobody looks any more.
             if !ends {
@@ -60,29 +73,29 @@ impl PlannerEnv<'_> {
             }
             self.state.patches.push(record.patch.clone());
         }
-        self.state.tried += record.candidates;
-        self.state.feedback.extend(record.feedback.iter().cloned());
         done.observed = format!(
             "repair: applied {}, tests_passed {passed}, lint {}",
             record.applied, record.lint_ok
         );
-        done.tell("summary", record.message.as_str());
-        if let Ok(Value::Object(told)) = serde_json::to_value(&record) {
-            done.info.extend(told);
-        }
+        self.tell_record(done, &record);
         done.tell("success", passed);
         done.tell("no_repair", !record.applied);
-        if let Some(error) = &record.error {
-            done.event = Event::Error;
-            done.tell("detail", record.message.as_str());
-            if error == SPENT {
-                done.ends = Some(StopReason::BudgetSpent);
-            }
-        } else if ends {
+        tell_error(done, &record);
+        if ends {
             done.event = Event::Solved;
             done.ends = Some(StopReason::Repaired);
         }
-        Ok(done)
+        Ok(())
+    }
+
+    /// Puts what the patch model came to into the info, and its budget and feedback into the state.
+    pub(super) fn tell_record(&mut self, done: &mut Done, record: &RepairRecord) {
+        self.state.tried += record.candidates;
+        self.state.feedback.extend(record.feedback.iter().cloned());
+        done.tell("summary", record.message.as_str());
+        if let Ok(Value::Object(told)) = serde_json::to_value(record) {
+            done.info.extend(told);
+        }
     }
 
     pub(super) async fn run_failed_test(&mut self) -> Result<Done, Fault> {
@@ -90,6 +103,7 @@ impl PlannerEnv<'_> {
             .repairer
             .test(self.task, Selected::FailToPass, &mut self.workplace)
             .await?;
+        self.state.failure_seen = true;
         let mut done = Done::new("test");
         done.observed = in_words(&report);
         done.tell("summary", in_words(&report));
@@ -124,7 +138,10 @@ impl PlannerEnv<'_> {
 
     /// The lines that a plan is about: of the nodes in focus, else of all that memory holds. Second, ids
     /// that no node has.
-    fn targets(&self, action: &RepairAction) -> Result<(Vec<PlanTarget>, Vec<String>), Refusal> {
+    pub(super) fn targets(
+        &self,
+        action: &RepairAction,
+    ) -> Result<(Vec<PlanTarget>, Vec<String>), Refusal> {
         const NO_TESTS: Refusal = ("guarded-test", "tests are not what is repaired");
         let graph = self.sources.graph();
         let confidence = action.confidence.unwrap_or(1.0);
@@ -170,7 +187,7 @@ impl PlannerEnv<'_> {
         }
     }
 
-    fn request(&self, action: &RepairAction, targets: Vec<PlanTarget>) -> PatchRequest {
+    pub(super) fn request(&self, action: &RepairAction, targets: Vec<PlanTarget>) -> PatchRequest {
         let graph = self.sources.graph();
         let mut listing = ListedGraph {
             edges: self.memory().edges().clone(),
@@ -223,8 +240,19 @@ impl PlannerEnv<'_> {
     }
 }
 
+/// A patch that there is not, or that was not kept, is an error; a spent budget ends the episode.
+pub(super) fn tell_error(done: &mut Done, record: &RepairRecord) {
+    if let Some(error) = &record.error {
+        done.event = Event::Error;
+        done.tell("detail", record.message.as_str());
+        if error == SPENT {
+            done.ends = Some(StopReason::BudgetSpent);
+        }
+    }
+}
+
 /// Spec, section 4.3: what was put together for the patch model.
-fn collated(request: &PatchRequest) -> Value {
+pub(super) fn collated(request: &PatchRequest) -> Value {
     let lines: Vec<usize> = request
         .snippets
         .iter()

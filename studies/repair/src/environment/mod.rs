@@ -14,6 +14,8 @@
 //! | `unread-node` | a commit of what was never read, where the recipe asks for that |
 //! | `invalid-pattern` | a pattern that is no regular expression |
 //! | `empty-memory` | a repair with nothing to repair |
+//! | `unseen-failure` | a repair before the failing tests were run, where the recipe asks for that |
+//! | `no-proposal` | a proposal is to be revised, submitted or discarded, and there is none |
 //!
 //! An environment exists from its reset on, so memory is never uninitialised.
 
@@ -25,6 +27,7 @@ mod issue;
 mod memory;
 mod mend;
 mod observation;
+mod proposal;
 mod rewards;
 mod sources;
 mod state;
@@ -285,6 +288,7 @@ impl<'a> PlannerEnv<'a> {
             ActionKind::Explore(explore) => Ok(self.explore(explore)),
             ActionKind::Memory(memory) => Ok(self.change_memory(memory)),
             ActionKind::Repair(repair) => self.repair(repair, cx).await,
+            ActionKind::Proposal(step) => self.proposal(step, &action.thought, cx).await,
             ActionKind::RunFailedTest => self.run_failed_test().await,
             ActionKind::Submit => self.submit().await,
             ActionKind::Noop => Ok(Done::new("noop")),

@@ -82,7 +82,7 @@ pub struct Observation {
 }
 
 /// Fields of an info that say how the last action went; lists of nodes have sections of their own.
-const TOLD: [&str; 28] = [
+const TOLD: [&str; 29] = [
     "kind",
     "op",
     "error",
@@ -104,6 +104,7 @@ const TOLD: [&str; 28] = [
     "applied",
     "success",
     "message",
+    "proposal",
     "changed_files",
     "tests",
     "fallback_reason",

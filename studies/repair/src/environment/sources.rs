@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use code::{
@@ -15,14 +15,16 @@ use session::Command;
 use super::Suspect;
 use crate::{Task, TestFramework, is_left_out, search::TestsObserved, workplace::Workplace};
 
-/// Made from the work tree of a task's own workplace. Clones share everything until a file changes.
+/// Made from the work tree of a task's own workplace. Clones share everything, and after a change of a file all but
+/// that file.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    contents: Arc<Contents>,
+    contents: Arc<Kept>,
     graph: Arc<Graph>,
-    index: Arc<Index>,
+    /// Made when somebody asks it.
+    index: Arc<OnceLock<Index>>,
     /// Files of the tests that decide: in none of the above.
-    guarded: BTreeSet<String>,
+    guarded: Arc<BTreeSet<String>>,
     /// Where commands see the work tree.
     work_tree: String,
     /// Whom the tests suspect, where the environment looks; planners name them by their number, from 1.
@@ -30,6 +32,9 @@ pub struct Sources {
     /// What they were found by.
     observed: Option<Arc<TestsObserved>>,
 }
+
+/// Contents by path.
+type Kept = BTreeMap<Arc<str>, Arc<[u8]>>;
 
 /// Endings of files that are looked at.
 const ENDINGS: &[&str] = &[
@@ -76,16 +81,35 @@ impl Sources {
             .into_iter()
             .filter(|(path, _)| !guarded.contains(path))
             .collect();
+        Ok(Self::made(contents, guarded, work_tree))
+    }
+
+    fn made(contents: Contents, guarded: BTreeSet<String>, work_tree: String) -> Self {
         let graph = Graph::build(&contents, 1);
-        Ok(Self {
-            index: Arc::new(Index::new(&graph)),
+        let contents: Kept = contents
+            .into_iter()
+            .map(|(path, content)| (path.into(), content.into()))
+            .collect();
+        Self {
+            index: Arc::default(),
             contents: Arc::new(contents),
             graph: Arc::new(graph),
-            guarded,
+            guarded: Arc::new(guarded),
             work_tree,
             suspects: Arc::default(),
             observed: None,
-        })
+        }
+    }
+
+    /// Gives a file other content, or takes it away.
+    fn put(&mut self, path: &str, content: Option<Vec<u8>>) {
+        Arc::make_mut(&mut self.graph).update(path, content.as_deref(), 1);
+        let contents = Arc::make_mut(&mut self.contents);
+        match content {
+            Some(content) => contents.insert(path.into(), content.into()),
+            None => contents.remove(path),
+        };
+        self.index = Arc::default();
     }
 
     /// The same, with those whom the tests suspect.
@@ -120,14 +144,13 @@ impl Sources {
     }
 
     pub(super) fn index(&self) -> &Index {
-        &self.index
+        self.index.get_or_init(|| Index::new(&self.graph))
     }
 
     /// Paths and texts, in order; what is not UTF-8 is left out.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let texts = self.contents.iter();
-        texts
-            .filter_map(|(path, content)| Some((path.as_str(), std::str::from_utf8(content).ok()?)))
+        texts.filter_map(|(path, content)| Some((&**path, std::str::from_utf8(content).ok()?)))
     }
 
     pub fn text(&self, path: &str) -> Option<&str> {
@@ -159,7 +182,7 @@ impl Sources {
 
     /// Of all files.
     pub(crate) fn bytes(&self) -> usize {
-        self.contents.values().map(Vec::len).sum()
+        self.contents.values().map(|content| content.len()).sum()
     }
 
     /// A node's first lines, for subgraphs. Files have none.
@@ -211,14 +234,8 @@ impl Sources {
                 continue;
             }
             let content = workplace.read(&relative).await?;
-            Arc::make_mut(&mut self.graph).update(path, content.as_deref(), 1);
-            let contents = Arc::make_mut(&mut self.contents);
-            match content {
-                Some(content) => contents.insert(path.clone(), content),
-                None => contents.remove(path),
-            };
+            self.put(path, content);
         }
-        self.index = Arc::new(Index::new(&self.graph));
         Ok(())
     }
 }
@@ -300,4 +317,49 @@ fn guarded(task: &Task, contents: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String
         }
     }
     guarded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_file_is_all_that_an_episode_has_of_its_own() {
+        let contents: Contents = (0..400)
+            .map(|number| {
+                let text = format!("def f{number}():\n    return {number}\n");
+                (format!("package/m{number}.py"), text.into_bytes())
+            })
+            .collect();
+        let first = Sources::made(contents, BTreeSet::new(), "/work".to_owned());
+        let mut second = first.clone();
+        assert!(Arc::ptr_eq(&first.index, &second.index));
+        second.put(
+            "package/m7.py",
+            Some(b"def other():\n    return f8()\n".to_vec()),
+        );
+        second.put("package/m9.py", None);
+        let shared = |(path, content): (&Arc<str>, &Arc<[u8]>)| {
+            let other = second.contents.get(path);
+            other.is_some_and(|other| Arc::ptr_eq(content, other))
+        };
+        let own: Vec<&str> = first
+            .contents
+            .iter()
+            .filter(|file| !shared(*file))
+            .map(|(path, _)| &**path)
+            .collect();
+        assert_eq!(own, ["package/m7.py", "package/m9.py"]);
+        let found = |sources: &Sources, name: &str| {
+            let query = code::graph::Query::parse(&format!("symbol:{name}"));
+            let (hits, _) = sources.index().search(&query, 10);
+            let named = hits
+                .iter()
+                .filter(|hit| sources.graph().node(hit.node).name == name);
+            named.count()
+        };
+        assert_eq!((found(&first, "f7"), found(&second, "f7")), (1, 0));
+        assert_eq!((found(&first, "other"), found(&second, "other")), (0, 1));
+        assert!(first.text("package/m9.py").is_some() && second.text("package/m9.py").is_none());
+    }
 }

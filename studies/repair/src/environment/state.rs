@@ -3,9 +3,9 @@
 use code::graph::{Candidate, Chunk, Commit, EpisodeMemory, MemoryLimits, Subgraph};
 use serde_json::{Map, Value, json};
 
-use super::{CountTokens, EnvironmentConfig, Event, Sources, StopReason};
+use super::{CountTokens, EnvironmentConfig, Event, Sources, StopReason, proposal::Pending};
 use crate::{
-    action::{Action, ActionKind},
+    action::{Action, ActionKind, ProposalAction},
     patch_model::Feedback,
     wire::Reply,
 };
@@ -27,6 +27,10 @@ pub(super) struct State {
     pub(super) feedback: Vec<Feedback>,
     /// Candidate patches that repairs have tried.
     pub(super) tried: usize,
+    /// The failing tests were run, and what they say was shown.
+    pub(super) failure_seen: bool,
+    /// What the patch model proposed last, until it is submitted or discarded.
+    pub(super) pending: Option<Pending>,
     /// Diffs of the patches that are in the work tree.
     pub(super) patches: Vec<String>,
     pub(super) ended: Option<StopReason>,
@@ -97,6 +101,8 @@ impl State {
             last: Map::new(),
             feedback: Vec::new(),
             tried: 0,
+            failure_seen: false,
+            pending: None,
             patches: Vec::new(),
             ended: None,
             past: Vec::new(),
@@ -197,6 +203,12 @@ pub(super) fn in_a_line(action: &Action) -> String {
             format!("{intent} of {target}")
         }
         ActionKind::Repair(repair) => cut(&format!("repair: {}", repair.plan.join("; "))),
+        ActionKind::Proposal(ProposalAction::Propose(repair)) => {
+            cut(&format!("propose: {}", repair.plan.join("; ")))
+        }
+        ActionKind::Proposal(ProposalAction::Revise(feedback)) => {
+            cut(&format!("revise: {feedback}"))
+        }
         _ => action.name().to_owned(),
     }
 }

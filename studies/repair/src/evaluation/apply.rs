@@ -83,6 +83,25 @@ pub(super) async fn apply(
     Ok(applied)
 }
 
+/// Makes the work tree as it is what attempts at a patch go back to, where it has git: without this, an attempt that
+/// fails would take the planted bug away with its leftovers.
+///
+/// # Errors
+/// Failures of the machinery; a work tree that git cannot commit.
+pub(super) async fn commit(workplace: &mut Workplace) -> Result<(), Fault> {
+    if !shell(workplace, "git rev-parse --git-dir").await?.0 {
+        return Ok(());
+    }
+    let who = "-c user.name=etude -c user.email=etude@localhost -c commit.gpgsign=false";
+    let script = format!("git add -A && git {who} commit --no-verify --allow-empty -qm planted");
+    match shell(workplace, &script).await? {
+        (true, _) => Ok(()),
+        (false, why) => Err(Fault::grader(format!(
+            "the checkout cannot be committed: {why}"
+        ))),
+    }
+}
+
 async fn own(
     patch: &str,
     workplace: &mut Workplace,
@@ -100,7 +119,10 @@ async fn own(
 }
 
 /// Whether a script ended well, and what it printed.
-async fn shell(workplace: &mut Workplace, script: &str) -> Result<(bool, String), Fault> {
+pub(super) async fn shell(
+    workplace: &mut Workplace,
+    script: &str,
+) -> Result<(bool, String), Fault> {
     let limits = workplace.testbed().limits;
     // Whoever owns the work tree, it is ours here.
     let git = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'";

@@ -2,8 +2,10 @@
 //! report (spec of the repair study, sections 11.2 to 11.4).
 
 mod apply;
+mod harbor;
 mod own_tests;
 mod script;
+mod swe_smith;
 
 use code::Patch;
 use record::Fault;
@@ -60,6 +62,7 @@ async fn grade(
         let made = made.map_err(|error| misfit("the patch that makes the checkout", error))?;
         let applied = workplace.apply(&made).await?;
         applied.map_err(|why| misfit("the patch that makes the checkout", why))?;
+        apply::commit(workplace).await?;
     }
     match &task.gold.grader {
         None => own_tests::grade(task, patch, workplace, evaluated).await,
@@ -91,9 +94,10 @@ async fn grade(
             }
             Ok(())
         }
-        Some(Grader::SweSmith | Grader::Harbor(_)) => Err(Fault::grader(
-            "tasks of this dataset are read, and not graded here: their own tools do that",
-        )),
+        Some(Grader::SweSmith) => swe_smith::grade(task, patch, workplace, evaluated).await,
+        Some(Grader::Harbor(grader)) => {
+            harbor::grade(task, grader, patch, workplace, evaluated).await
+        }
     }
 }
 

@@ -15,9 +15,9 @@ pub enum Grader {
     SweBench(Box<SweBenchGrader>),
     /// Hidden tests in the image, and the status that each must have (section 11.4).
     R2eGym { expected: ExpectedStatuses },
-    /// Every test that counts must be named as passed (section 11.4).
+    /// Every test of the checks must pass (section 11.4).
     SweSmith,
-    /// A script that writes the reward to a file.
+    /// A script, `tests/test.sh`, that writes the reward to a file.
     Harbor(Box<HarborGrader>),
 }
 

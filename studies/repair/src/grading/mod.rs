@@ -19,7 +19,7 @@ pub use infrastructure::{InfrastructureSign, Tier, infrastructure_sign};
 pub use instance::Instance;
 pub use log_parser::{LogParser, UnknownLogParser};
 pub use prediction::{Prediction, read_predictions};
-pub use r2e_gym::{ExpectedStatuses, r2e_gym_resolved, read_r2e_gym_log, swe_smith_resolved};
+pub use r2e_gym::{ExpectedStatuses, r2e_gym_resolved, read_r2e_gym_log};
 pub use report::{EvalType, Expected, InstanceReport, Resolution, Split, TestsStatus};
 pub use run_report::{InstanceOutcome, RunReport};
 pub use statuses::{STATUS_WORDS, Statuses, status_of};

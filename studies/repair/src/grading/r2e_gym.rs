@@ -1,4 +1,4 @@
-//! The rewards of R2E-Gym and of SWE-smith's tasks in it (spec of the repair study, section 11.4).
+//! The reward of R2E-Gym (spec of the repair study, section 11.4).
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -25,14 +25,6 @@ pub fn r2e_gym_resolved(expected: &ExpectedStatuses, log: &str) -> bool {
             .iter()
             .filter(|(name, _)| !name.is_empty())
             .all(|(name, status)| expected.get(name) == Some(&word(*status)))
-}
-
-/// Whether every test that counts is named as one that passed.
-pub fn swe_smith_resolved<'a>(tests: impl IntoIterator<Item = &'a String>, log: &str) -> bool {
-    let found = read_r2e_gym_log(log);
-    let mut tests = tests.into_iter().peekable();
-    tests.peek().is_some()
-        && tests.all(|test| found.get(&bare_name(&name_of(test))) == Some(&TestStatus::Passed))
 }
 
 /// The statuses behind the first headline of pytest's summary. Names are the parts behind the file, joined
@@ -114,18 +106,5 @@ ERROR r2e_tests/test_2.py::test_e - ImportError
         let more = [&ALL[..], &[("test_f", "PASSED")]].concat();
         assert!(!r2e_gym_resolved(&expected(&more), LOG));
         assert!(!r2e_gym_resolved(&expected(&ALL), "no summary"));
-    }
-
-    #[test]
-    fn swe_smith_wants_every_test_to_be_named_as_passed() {
-        let ids =
-            |names: &[&str]| -> Vec<String> { names.iter().map(|&name| name.to_owned()).collect() };
-        let passed = ids(&["r2e_tests/test_1.py::test_c"]);
-        assert!(swe_smith_resolved(&passed, LOG));
-        let failed = ids(&["r2e_tests/test_1.py::test_c", "r2e_tests/test_1.py::test_d"]);
-        assert!(!swe_smith_resolved(&failed, LOG));
-        let part = ids(&["r2e_tests/test_1.py::test"]);
-        assert!(!swe_smith_resolved(&part, LOG), "a part of a name is none");
-        assert!(!swe_smith_resolved(&[], LOG));
     }
 }

@@ -24,7 +24,7 @@ use session::SnapshotId;
 
 use crate::{
     Task,
-    patch_model::{Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed},
+    patch_model::{Answered, Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed},
     repairer::{RepairRecord, Repairer, Selected, TestReport},
     workplace::{TestRequest, TestRun, Workplace},
 };
@@ -83,27 +83,10 @@ impl Repairer for RepairLoop {
         workplace: &mut Workplace,
         cx: &mut Cx,
     ) -> Result<RepairRecord, Fault> {
-        let (sources, missing) = sources(request, workplace).await?;
-        let mut request = request.clone();
-        request
-            .targets
-            .retain(|target| sources.contains_key(&target.path));
-        if request.targets.is_empty() {
-            let detail = match missing.is_empty() {
-                true => "the plan names no lines to repair".to_owned(),
-                false => format!("the plan's files are not there: {}", missing.join(", ")),
-            };
-            return Ok(failed("plan-build-failed", detail));
-        }
-        let count = |text: &str| {
-            let counted = cx.count_tokens(PATCHER, text);
-            counted.unwrap_or(text.len().div_ceil(4))
+        let (request, answered) = match self.answered(request, workplace, cx).await? {
+            Ok(answered) => answered,
+            Err(record) => return Ok(record),
         };
-        request.snippets = collate(&request, &sources, self.settings.snippet_tokens, &count);
-        let answered = self
-            .model
-            .propose(&request, workplace.testbed(), cx)
-            .await?;
         let mut record = match answered.proposed {
             Proposed::None { code, detail } => failed(code, detail),
             Proposed::Patches(proposals) => {
@@ -113,6 +96,37 @@ impl Repairer for RepairLoop {
         record.candidates += answered.effort.candidates;
         record.test_runs += answered.effort.test_runs;
         Ok(record)
+    }
+
+    async fn propose(
+        &self,
+        _task: &Task,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<(RepairRecord, Option<Proposal>), Fault> {
+        let (request, answered) = match self.answered(request, workplace, cx).await? {
+            Ok(answered) => answered,
+            Err(record) => return Ok((record, None)),
+        };
+        let (mut record, proposal) = match answered.proposed {
+            Proposed::None { code, detail } => (failed(code, detail), None),
+            Proposed::Patches(proposals) => self.checked(&request, proposals, workplace).await?,
+        };
+        record.candidates += answered.effort.candidates;
+        record.test_runs += answered.effort.test_runs;
+        Ok((record, proposal))
+    }
+
+    async fn settle(
+        &self,
+        task: &Task,
+        request: &PatchRequest,
+        proposal: Proposal,
+        workplace: &mut Workplace,
+        _cx: &mut Cx,
+    ) -> Result<RepairRecord, Fault> {
+        self.tried(task, request, vec![proposal], workplace).await
     }
 
     async fn test(
@@ -126,6 +140,82 @@ impl Repairer for RepairLoop {
 }
 
 impl RepairLoop {
+    /// What the patch model says to a request, and the request as it was made; a record where none could be made.
+    async fn answered(
+        &self,
+        request: &PatchRequest,
+        workplace: &mut Workplace,
+        cx: &mut Cx,
+    ) -> Result<Result<(PatchRequest, Answered), RepairRecord>, Fault> {
+        let (sources, missing) = sources(request, workplace).await?;
+        let mut request = request.clone();
+        request
+            .targets
+            .retain(|target| sources.contains_key(&target.path));
+        if request.targets.is_empty() {
+            let detail = match missing.is_empty() {
+                true => "the plan names no lines to repair".to_owned(),
+                false => format!("the plan's files are not there: {}", missing.join(", ")),
+            };
+            return Ok(Err(failed("plan-build-failed", detail)));
+        }
+        let count = |text: &str| {
+            let counted = cx.count_tokens(PATCHER, text);
+            counted.unwrap_or(text.len().div_ceil(4))
+        };
+        request.snippets = collate(&request, &sources, self.settings.snippet_tokens, &count);
+        let answered = self
+            .model
+            .propose(&request, workplace.testbed(), cx)
+            .await?;
+        Ok(Ok((request, answered)))
+    }
+
+    /// The most confident of the proposals that can be applied, described.
+    async fn checked(
+        &self,
+        request: &PatchRequest,
+        mut proposals: Vec<Proposal>,
+        workplace: &mut Workplace,
+    ) -> Result<(RepairRecord, Option<Proposal>), Fault> {
+        proposals.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        let mut record = RepairRecord::default();
+        for proposal in proposals.into_iter().take(self.settings.max_proposals) {
+            let files = files(&proposal, workplace).await?;
+            let known = BTreeSet::new();
+            match prepare(&proposal, &files, request, self.settings.around, &known) {
+                Ok(prepared) => {
+                    let candidate = Candidate { proposal, prepared };
+                    describe(&mut record, &candidate, None);
+                    (record.error, record.lint_ok) = (None, true);
+                    record.message = match candidate.proposal.summary.trim() {
+                        "" => format!("a patch of {}", record.changed_files.join(", ")),
+                        summary => summary.to_owned(),
+                    };
+                    record.feedback.clear();
+                    return Ok((record, Some(candidate.proposal)));
+                }
+                Err(refused) => {
+                    record.candidates += 1;
+                    record.error.get_or_insert_with(|| refused.code.to_owned());
+                    if record.message.is_empty() {
+                        record.message = format!("{}: {}", refused.code, refused.detail);
+                    }
+                    record.feedback.push(Feedback {
+                        patch: proposal.text,
+                        outcome: refused.code.to_owned(),
+                        detail: refused.detail,
+                    });
+                }
+            }
+        }
+        if record.error.is_none() {
+            let detail = "the patch model proposed no patch".to_owned();
+            return Ok((failed("cgm-empty", detail), None));
+        }
+        Ok((record, None))
+    }
+
     async fn tried(
         &self,
         task: &Task,
@@ -217,7 +307,7 @@ impl RepairLoop {
             };
             record.test_runs += 1;
             if told.passed {
-                describe(&mut record, candidate, told);
+                describe(&mut record, candidate, Some(told));
                 record.ok = true;
                 record.applied = true;
                 record.error = None;
@@ -236,7 +326,7 @@ impl RepairLoop {
         if let Some((candidate, told)) = best {
             record.message = report::in_words(&told);
             record.error = Some("build-failed".to_owned());
-            describe(&mut record, candidate, told);
+            describe(&mut record, candidate, Some(told));
         }
         Ok(record)
     }
@@ -305,7 +395,7 @@ fn unmended(candidate: &Candidate, told: &TestReport) -> Feedback {
     }
 }
 
-fn describe(record: &mut RepairRecord, candidate: &Candidate, told: TestReport) {
+fn describe(record: &mut RepairRecord, candidate: &Candidate, told: Option<TestReport>) {
     let Prepared {
         writes,
         diff,
@@ -321,7 +411,7 @@ fn describe(record: &mut RepairRecord, candidate: &Candidate, told: TestReport) 
     record.added_lines = *added_lines;
     record.removed_lines = *removed_lines;
     record.changed_files = writes.keys().map(ToString::to_string).collect();
-    record.tests = Some(told);
+    record.tests = told;
 }
 
 fn failed(code: &str, detail: String) -> RepairRecord {

@@ -8,8 +8,8 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::action::{
-    ACTIONS, Action, ActionFault, FaultCode, Meta, Named, ParamKind, Signature, as_fields,
-    read_action,
+    ACTIONS, Action, ActionFault, FaultCode, Meta, Named, PROPOSALS, ParamKind, Signature,
+    as_fields, read_action,
 };
 
 const OPEN: &str = "<![CDATA[";
@@ -46,7 +46,7 @@ pub(super) fn read(reply: &str, meta: &mut Meta) -> Result<Action, ActionFault> 
 /// The block as strict reading takes it.
 pub(super) fn write(action: &Action) -> String {
     let mut text = format!("<function={}>\n", action.name());
-    let kinds = Signature::of(ACTIONS, action.name());
+    let kinds = signature(action.name()).ok();
     for (name, value) in as_fields(action) {
         let kind = kinds.and_then(|signature| signature.param(&name));
         let kind = kind.map_or(ParamKind::Text, |param| param.kind);
@@ -59,7 +59,8 @@ pub(super) fn write(action: &Action) -> String {
 }
 
 pub(super) fn signature(name: &str) -> Result<&'static Signature, ActionFault> {
-    Signature::of(ACTIONS, name).ok_or_else(|| {
+    let known = Signature::of(ACTIONS, name).or_else(|| Signature::of(PROPOSALS, name));
+    known.ok_or_else(|| {
         let names: Vec<&str> = ACTIONS.iter().map(|signature| signature.name).collect();
         let detail = format!("there is no action `{name}`; give {}", names.join(", "));
         ActionFault::new(FaultCode::UnknownAction, detail)

@@ -3,17 +3,18 @@
 #[path = "../../../../crates/session/tests/engine/mod.rs"]
 mod engine;
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use engine::{IMAGE, TestEngine};
 use record::TaskId;
 use repair::{
     Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework,
-    evaluation::evaluate,
-    grading::{Grader, LogParser, SweBenchGrader},
+    evaluation::{Evaluated, evaluate},
+    grading::{Grader, HarborGrader, LogParser, SweBenchGrader},
     workplace::Testbed,
 };
 use sandbox::Limits;
+use serde_json::json;
 use session::{
     Image,
     docker::{DockerBackend, DockerConfig},
@@ -65,19 +66,15 @@ fn task() -> Task {
     }
 }
 
-#[tokio::test]
-async fn patches_are_graded_in_containers_that_are_gone_afterwards() {
-    let Some(engine) = TestEngine::start() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("answer.txt"), "41\n").unwrap();
+/// Containers with a work tree of one file.
+async fn testbed(engine: &TestEngine, folder: &Path) -> Testbed {
+    fs::write(folder.join("answer.txt"), "41\n").unwrap();
     let leases = Leases::open(engine.folder().join("leases"), TIME_TO_LIVE).unwrap();
     let backend = DockerBackend::connect(DockerConfig::new(engine.address(), leases));
-    let testbed = Testbed {
+    Testbed {
         backend: Arc::new(backend.await.unwrap()),
         image: Image {
-            checkout: Some(folder.path().to_owned()),
+            checkout: Some(folder.to_owned()),
             ..Image::container(IMAGE)
         },
         framework: TestFramework::Pytest,
@@ -89,8 +86,73 @@ async fn patches_are_graded_in_containers_that_are_gone_afterwards() {
             ..Limits::SMALL
         },
         slots: 1,
+    }
+}
+
+fn patch(to: &str) -> String {
+    format!("--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+{to}\n")
+}
+
+#[tokio::test]
+async fn harbors_tasks_are_graded_by_the_reward_that_their_script_writes() {
+    let Some(engine) = TestEngine::start() else {
+        return;
     };
-    let patch = |to: &str| format!("--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+{to}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = testbed(&engine, folder.path()).await;
+    let graded = async |script: &str, to: &str| {
+        let settings = json!({"verifier": {"timeout_sec": 20.0, "env": {"WANTED": "42"}}});
+        let grader = HarborGrader {
+            settings: settings.as_object().unwrap().clone(),
+            ..HarborGrader::default()
+        };
+        let mut task = task();
+        task.gold = Gold {
+            test_files: [
+                ("tests/test.sh".to_owned(), script.to_owned()),
+                (
+                    "tests/deep/print.sh".to_owned(),
+                    "cat answer.txt\n".to_owned(),
+                ),
+            ]
+            .into(),
+            grader: Some(Grader::Harbor(Box::new(grader))),
+            ..Gold::default()
+        };
+        evaluate(&task, &patch(to), &testbed).await.unwrap()
+    };
+    let resolved = |found: &Evaluated| found.report.as_ref().map(|report| report.resolved);
+    let script = "echo 'a line of the tests'\n\
+        if [ \"$(sh /tests/deep/print.sh)\" = \"$WANTED\" ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n";
+    let found = graded(script, "42").await;
+    assert_eq!(resolved(&found), Some(true), "{found:?}");
+    assert!(
+        found.test_output.contains("a line of the tests"),
+        "{found:?}"
+    );
+    assert!(found.run_log.contains("reward: 1"), "{}", found.run_log);
+    let found = graded(script, "43").await;
+    assert_eq!(resolved(&found), Some(false), "{found:?}");
+    let part = "echo '{\"reward\": 0.5}' > /logs/verifier/reward.json\n";
+    assert_eq!(resolved(&graded(part, "42").await), Some(false));
+    for (script, why) in [
+        ("echo 1\n", "left no reward"),
+        ("echo passed > /logs/verifier/reward.txt\n", "no number"),
+    ] {
+        let found = graded(script, "42").await;
+        assert_eq!(found.report, None, "{found:?}");
+        assert!(found.run_log.contains(why), "{}", found.run_log);
+    }
+    assert!(engine.containers().is_empty());
+}
+
+#[tokio::test]
+async fn patches_are_graded_in_containers_that_are_gone_afterwards() {
+    let Some(engine) = TestEngine::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = testbed(&engine, folder.path()).await;
     let right = evaluate(&task(), &patch("42"), &testbed).await.unwrap();
     let report = right.report.clone().unwrap_or_else(|| panic!("{right:?}"));
     assert!(report.resolved, "{right:?}");

@@ -12,6 +12,8 @@
 mod adapters;
 mod builtin;
 mod container;
+mod defects;
+mod grading;
 mod log_parsers;
 #[path = "place/loops.rs"]
 mod loops;

@@ -5,6 +5,7 @@ mod exploring;
 mod guards;
 mod limits;
 mod pointing;
+mod proposals;
 mod remembering;
 mod replies;
 mod round_trip;

@@ -5,7 +5,7 @@ use proptest::{option, prelude::*, sample::select};
 use repair::{
     action::{
         Action, ActionKind, Evidence, ExpandMode, Explore, FindType, MemoryAction, Operation,
-        RepairAction, Selection, View, action_schema, plan_lines, tool_schemas,
+        ProposalAction, RepairAction, Selection, View, action_schema, plan_lines, tool_schemas,
     },
     wire::{Reading, Reply, WireFormat, system_prompt, tool_call, write},
 };
@@ -238,12 +238,41 @@ fn repair_action() -> impl Strategy<Value = RepairAction> {
     )
 }
 
+/// Repairs in steps; what a proposal cannot do without is there.
+fn proposal() -> impl Strategy<Value = ProposalAction> {
+    let some = || text().prop_filter("not blank", |text| !text.trim().is_empty());
+    let chain = || {
+        let one = (id(), text(), text()).prop_map(|(node_id, role, evidence)| Evidence {
+            node_id,
+            role,
+            evidence,
+        });
+        prop::collection::vec(one, 2..=5)
+    };
+    let whole = (repair_action(), id(), some(), chain());
+    prop_oneof![
+        whole.prop_map(|(repair, id, failure_seen, evidence)| {
+            ProposalAction::Propose(RepairAction {
+                focus_ids: [vec![id], repair.focus_ids].concat(),
+                apply: true,
+                failure_seen,
+                evidence,
+                ..repair
+            })
+        }),
+        some().prop_map(ProposalAction::Revise),
+        Just(ProposalAction::Submit),
+        Just(ProposalAction::Discard),
+    ]
+}
+
 fn action() -> impl Strategy<Value = Action> {
     let kind = prop_oneof![
         explore().prop_map(ActionKind::Explore),
         plain_explore().prop_map(ActionKind::Explore),
         memory().prop_map(ActionKind::Memory),
         repair_action().prop_map(ActionKind::Repair),
+        proposal().prop_map(ActionKind::Proposal),
         Just(ActionKind::RunFailedTest),
         Just(ActionKind::Submit),
         Just(ActionKind::Noop),
@@ -306,7 +335,7 @@ proptest! {
 #[test]
 fn schemas_and_prompts_name_every_parameter() {
     let schema = action_schema();
-    assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(6));
+    assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(10));
     let explore = &schema["oneOf"][0]["properties"];
     assert_eq!(explore["hop"]["maximum"], 2);
     assert_eq!(explore["op"]["enum"][2], "read");

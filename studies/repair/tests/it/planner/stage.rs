@@ -21,7 +21,7 @@ use repair::{
     Checks, Facts, Gold, Issue, Place as TaskPlace, Public, Repair, RepairConfig, Task,
     TestFramework,
     metrics::notes_of,
-    patch_model::{Feedback, PatchRequest},
+    patch_model::{Feedback, PatchRequest, Proposal},
     planner::{PLANNER, PlannerConfig, PlannerKind},
     play::Notes,
     repairer::{Passed, RepairRecord, Repairer, Selected, TestFailure, TestReport},
@@ -226,6 +226,27 @@ impl Repairer for Patches {
             feedback: if passed { Vec::new() } else { vec![feedback] },
             ..RepairRecord::default()
         })
+    }
+
+    async fn propose(
+        &self,
+        _: &Task,
+        _: &PatchRequest,
+        _: &mut Workplace,
+        _: &mut Cx,
+    ) -> Result<(RepairRecord, Option<Proposal>), Fault> {
+        Err(Fault::grader("these patches are for whole repairs"))
+    }
+
+    async fn settle(
+        &self,
+        _: &Task,
+        _: &PatchRequest,
+        _: Proposal,
+        _: &mut Workplace,
+        _: &mut Cx,
+    ) -> Result<RepairRecord, Fault> {
+        Err(Fault::grader("these patches are for whole repairs"))
     }
 
     async fn test(

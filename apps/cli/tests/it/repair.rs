@@ -263,7 +263,15 @@ fn what_cannot_be_repaired_is_asked_wrongly() {
     let untested = untested.to_str().unwrap();
     let cases: [(&[&str], &str); 10] = [
         (
-            &["repair", "--repo", untested, "--issue", "a is wrong"],
+            &[
+                "repair",
+                "--repo",
+                untested,
+                "--issue",
+                "a is wrong",
+                "--framework",
+                "unittest",
+            ],
             "no tests were found",
         ),
         (

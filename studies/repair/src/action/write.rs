@@ -194,7 +194,10 @@ impl Fields {
         };
         match &selection.tag {
             _ if *selection == Selection::default() => {}
-            Some(tag) if *selection == tag_alone => self.put("selector", tag.as_str()),
+            // What begins like JSON would be read as such.
+            Some(tag) if *selection == tag_alone && !tag.starts_with(['[', '{']) => {
+                self.put("selector", tag.as_str());
+            }
             _ => self.put("selector", json!(selection)),
         }
     }

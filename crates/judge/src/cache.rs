@@ -11,10 +11,10 @@ use sandbox::{Language, Limits, Tier};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use crate::{Submission, Tests, Verdict};
+use crate::{Submission, Tests, Verdict, harness};
 
 /// BLAKE3 of everything that a verdict depends on: the program's normal form, the tests, the
-/// limits, the interpreter and the sandbox's tier.
+/// limits, the interpreter, the sandbox's tier, and the modules that judge in the jail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey([u8; 32]);
 
@@ -34,7 +34,8 @@ impl CacheKey {
         };
         let language = submission.language;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(b"etude verdict 3\0");
+        hasher.update(b"etude verdict 4\0");
+        hasher.update(&*harness::DIGEST);
         hasher.update(&form.digest);
         hasher.update(&tests.digest());
         hasher.update(format!("{language}\0{limits:?}\0{version}\0{tier:?}").as_bytes());

@@ -35,6 +35,16 @@ pub(crate) static BESIDE: LazyLock<Arc<str>> = LazyLock::new(|| {
     .into()
 });
 
+/// Names the modules above: another text of theirs may come to another verdict.
+pub(crate) static DIGEST: LazyLock<[u8; 32]> = LazyLock::new(|| {
+    let mut hasher = blake3::Hasher::new();
+    for module in [&CALLS, &APART, &BESIDE] {
+        hasher.update(&(module.len() as u64).to_le_bytes());
+        hasher.update(module.as_bytes());
+    }
+    *hasher.finalize().as_bytes()
+});
+
 /// One program and the arguments of its calls. Expected values have no place here.
 #[derive(Serialize)]
 pub(crate) struct Call<'a> {

@@ -23,7 +23,7 @@ pub enum PackedError {
 }
 
 /// Bytes of the largest text that is unpacked.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: u64 = 1 << 28;
 
 /// The string that base64 of zlib of its pickle holds (spec of the critique study, section 9.3).
 ///

@@ -156,19 +156,23 @@ fn lists_assertions(value: &Json) -> bool {
 }
 
 /// LiveCodeBench's tests: `{input_output: {inputs, outputs, fn_name}}` or what is inside, each perhaps a
-/// text of JSON. With a name, every line of an input is an argument.
+/// text of JSON, or packed (see [`unpacked`](crate::unpacked)). With a name, every line of an input is an argument.
 ///
 /// # Errors
 /// What is no list of texts, and lists of different lengths.
 pub fn live_code_bench(test: &Json) -> Result<Tests, RowError> {
     let parsed = |value: &Json, field: &str| match value {
-        Json::String(text) => serde_json::from_str(text)
-            .map_err(|problem| error(field, format!("is not JSON: {problem}"))),
+        Json::String(text) => match structured(text) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(error(field, "is neither JSON nor packed".to_owned())),
+            Err(detail) => Err(error(field, detail)),
+        },
         value => Ok(value.clone()),
     };
+    let test = parsed(test, "test")?;
     let test = match test.get("input_output") {
         Some(inner) => parsed(inner, "input_output")?,
-        None => test.clone(),
+        None => test,
     };
     let list = |field: &str| -> Result<Vec<String>, RowError> {
         let items = test.get(field).cloned().unwrap_or_default();

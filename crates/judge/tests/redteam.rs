@@ -29,6 +29,9 @@ const SECRET: i64 = 590_127_364_000;
 /// What makes a script of a program that defines `f`.
 const AS_SCRIPT: &str = "\nimport sys\nprint(f(int(sys.stdin.readline())))\n";
 
+/// Programs that run at the same time.
+const SLOTS: usize = 16;
+
 struct Form {
     name: &'static str,
     tests: Tests,
@@ -127,7 +130,8 @@ fn judge() -> (Judge, bool) {
     let with_pytest = missing.is_none();
     let sandbox = Sandbox::start(Config {
         readable: toolchains.readable(),
-        ..Config::new(4)
+        // Many of the programs do nothing but wait for their end.
+        ..Config::new(SLOTS)
     });
     let mut config = JudgeConfig::small();
     config.limits.cpu = Duration::from_millis(600);
@@ -158,7 +162,7 @@ async fn only_programs_that_compute_are_rewarded() {
         .flat_map(|path| forms.iter().map(move |form| (path, form)));
     let told: Vec<Option<String>> = futures::stream::iter(runs)
         .map(|(path, form)| judged(&judge, path, form))
-        .buffered(6)
+        .buffered(SLOTS)
         .collect()
         .await;
     let faults: Vec<String> = told.into_iter().flatten().collect();

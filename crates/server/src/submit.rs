@@ -225,8 +225,12 @@ impl Problem<'_> {
     async fn live_code_bench(&self) -> Result<Judged, Fault> {
         self.needs_python("LiveCodeBenchDataset")?;
         let path = ["provided_data", "test"];
-        let tests = rows::live_code_bench(&self.column("test")?)
-            .map_err(|error| invalid(&path, error.to_string()))?;
+        let test = match self.row.get("test") {
+            None | Some(Value::Null) => return Err(invalid(&path, "missing")),
+            Some(test) => test,
+        };
+        let tests =
+            rows::live_code_bench(test).map_err(|error| invalid(&path, error.to_string()))?;
         let seconds = self.config.run_timeout.unwrap_or(6.0);
         let limits = match tests.kind() {
             "stdio" => run_code::limits(seconds, self.service.memory()),

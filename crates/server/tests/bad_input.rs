@@ -186,3 +186,20 @@ async fn connections_beyond_their_number_wait() {
     assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
     assert_alive(&sandbox, address).await;
 }
+
+/// What LiveCodeBench packs by `base64(zlib(pickle(json)))` is read, and judged as when it comes in the open.
+#[tokio::test]
+async fn packed_tests_are_judged() {
+    const PACKED: &str = "eJxrYJmazwABPdnVSpl5BaUl8fmlJUBKyUpBqToGIlQcA+RFxygZxsTkGcUo6SjEKBkDmSYxSrEgNkQDTJExRIE5VDItLz4vMTcVJBmjlJiSEqNUq1Q7RQ8AnhwkJg==";
+    let (_sandbox, address) = start().await;
+    for (sign, accepted) in [("+", true), ("-", false)] {
+        let program = format!("class Solution:\n    def add(self, a, b):\n        return a {sign} b");
+        let request = json!({
+            "dataset": "dataset_id", "id": 0, "completion": format!("```python\n{program}\n```"),
+            "config": {"dataset_type": "LiveCodeBenchDataset", "run_timeout": 6, "provided_data": {"test": PACKED}},
+        });
+        let (code, reply) = post(address, "/submit", request.to_string().as_bytes()).await;
+        assert_eq!(code, 200, "{reply}");
+        assert_eq!(reply["accepted"], accepted, "{reply}");
+    }
+}

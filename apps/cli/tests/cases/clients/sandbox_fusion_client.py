@@ -149,11 +149,17 @@ def check_stdio_submissions():
 
 
 def check_call_submissions():
+    import base64
     import json
+    import pickle
+    import zlib
 
-    def ask(completion, test, **more):
+    def packed(value):
+        return base64.b64encode(zlib.compress(pickle.dumps(value))).decode()
+
+    def ask(completion, test, write=json.dumps, **more):
         inner = {"input_output": json.dumps(test)}
-        data = {"id": 0, "content": "", "labels": "{}", "test": json.dumps(inner)}
+        data = {"id": 0, "content": "", "labels": "{}", "test": write(inner)}
         asked = request(
             "dataset_id", 0, completion, dataset_type="LiveCodeBenchDataset", provided_data=data, run_timeout=3, **more
         )
@@ -168,6 +174,11 @@ def check_call_submissions():
     stdio = {"inputs": ["1 2\n"], "outputs": ["3"], "fn_name": None}
     assert ask(fenced(SUM), stdio).accepted
     assert not ask(fenced(PRODUCT), stdio).accepted
+    # As LiveCodeBench packs its private tests.
+    for tests in (calls, stdio):
+        right, wrong = (solution, SUM)[tests is stdio], (PRODUCT, solution)[tests is stdio]
+        assert ask(fenced(right), tests, lambda inner: packed(json.dumps(inner))).accepted
+        assert not ask(fenced(wrong), tests, lambda inner: packed(json.dumps(inner))).accepted
 
 
 def check_script_submissions():

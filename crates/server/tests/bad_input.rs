@@ -193,7 +193,8 @@ async fn packed_tests_are_judged() {
     const PACKED: &str = "eJxrYJmazwABPdnVSpl5BaUl8fmlJUBKyUpBqToGIlQcA+RFxygZxsTkGcUo6SjEKBkDmSYxSrEgNkQDTJExRIE5VDItLz4vMTcVJBmjlJiSEqNUq1Q7RQ8AnhwkJg==";
     let (_sandbox, address) = start().await;
     for (sign, accepted) in [("+", true), ("-", false)] {
-        let program = format!("class Solution:\n    def add(self, a, b):\n        return a {sign} b");
+        let program =
+            format!("class Solution:\n    def add(self, a, b):\n        return a {sign} b");
         let request = json!({
             "dataset": "dataset_id", "id": 0, "completion": format!("```python\n{program}\n```"),
             "config": {"dataset_type": "LiveCodeBenchDataset", "run_timeout": 6, "provided_data": {"test": PACKED}},

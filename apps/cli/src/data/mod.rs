@@ -4,6 +4,7 @@ mod check;
 mod critique;
 mod export_batch;
 mod judging;
+pub(crate) mod made;
 pub(crate) mod mutate;
 mod pair;
 mod recall;

@@ -1,33 +1,34 @@
 //! `etude data pair`: problems and programs for them to the rows that the critique study is trained on.
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, fs, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use critique::data::{
-    Attempt, CountTokens, LessonOptions, LessonRow, Problem, Step, filter_lessons, fit_columns,
-    read_attempts, read_problems,
+use critique::{
+    data::{Attempt, CountTokens, LessonOptions, Problem, Tried, read_attempts, read_problems},
+    format::Gate,
 };
-use dataset::{JsonlWriter, Place, write_parquet};
+use dataset::Place;
 use record::Seed;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
-use super::{SHOWN_ERRORS, judging::JudgingArgs, load_tokenizer};
+use super::{
+    SHOWN_ERRORS,
+    judging::JudgingArgs,
+    load_tokenizer,
+    made::{self, Division, MadeRows, file_names, write_rows},
+};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
-    screen::{Screen, count_of},
+    screen::Screen,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct PairArgs {
-    /// A problem file, as `etude data prepare taco` and its like write it
-    problems: PathBuf,
+    /// Problem files, as `etude data prepare taco` and its like write them
+    #[arg(required = true)]
+    problems: Vec<PathBuf>,
     /// Programs: `task_id` and `solution`, or the nodes of a forest; may be given again
     #[arg(long, value_name = "FILE", required_unless_present = "own")]
     solutions: Vec<PathBuf>,
@@ -40,6 +41,13 @@ pub(super) struct PairArgs {
     /// Judge all programs anew [default: those that the file says nothing of]
     #[arg(long)]
     judge_all: bool,
+    /// Make no pairs of the problems of this file of critiques, an sft.jsonl that is supervised on; may be given again
+    #[arg(long, value_name = "FILE")]
+    leave_out: Vec<PathBuf>,
+    /// Keep this share of the problems for supervision, drawn by --seed: critiques of them alone, and pairs of the
+    /// others alone [default: both of all]
+    #[arg(long, value_name = "SHARE", value_parser = made::share)]
+    sft_share: Option<f64>,
     /// The folder that rl.parquet, sft.jsonl and pair.manifest.json are written to
     #[arg(long, alias = "to", value_name = "DIR")]
     out: PathBuf,
@@ -58,7 +66,7 @@ pub(super) struct PairArgs {
     /// Of critiques: keep all rows of a problem, not the first alone
     #[arg(long)]
     all_of_a_problem: bool,
-    /// Draws what balancing leaves out
+    /// Draws what balancing leaves out, and problems for --sft-share
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -71,48 +79,43 @@ pub(super) struct PairArgs {
 /// What was made.
 #[derive(Serialize)]
 struct Paired {
-    problems: PathBuf,
+    problems: Vec<PathBuf>,
     solutions: Vec<PathBuf>,
-    pairs: usize,
-    passing: usize,
     judged: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rl: Option<PathBuf>,
-    critiques: usize,
-    /// What became of the critiques.
-    steps: Vec<Step>,
-    lessons: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sft: Option<PathBuf>,
+    #[serde(flatten)]
+    made: MadeRows,
 }
 
-/// A program, its problem, and how it did.
-struct Tried<'a> {
-    attempt: Attempt,
+/// A problem and the name of its file.
+#[derive(Clone, Copy)]
+struct Known<'a> {
     problem: &'a Problem,
-    success: bool,
-    /// The share of tests that it passes, where it was judged.
-    share: f64,
+    file: &'a str,
+    path: &'a PathBuf,
 }
 
 pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
-    let problems = read_problems(&args.problems, SHOWN_ERRORS).asked()?;
-    let attempts = attempts(args, &problems)?;
-    let (tried, judged) = try_all(args, &problems, attempts, screen)?;
-    let name = args.problems.file_name().unwrap_or_default();
-    let name = name.to_string_lossy();
-    let mut rows: Vec<Map<String, Value>> = Vec::new();
-    for tried in tried.iter().filter(|tried| tried.attempt.is_first()) {
-        let id = format!("{name}/{}", rows.len());
-        let Tried { success, share, .. } = *tried;
-        rows.push(tried.problem.pair(&tried.attempt, &id, success, share));
+    let names = file_names(&args.problems)?;
+    let mut files = Vec::new();
+    for path in &args.problems {
+        files.push(read_problems(path, SHOWN_ERRORS).asked()?);
     }
-    let lessons = lessons(&tried)?;
-    if rows.is_empty() && lessons.is_empty() {
-        return Err(Failure::Asked(anyhow!(
-            "there is no first program and no critique among the solutions, so nothing was written"
-        )));
+    let places = args.problems.iter().zip(&names).zip(&files);
+    let known: Vec<Known<'_>> = places
+        .flat_map(|((path, file), problems)| {
+            let of_file = problems.iter();
+            of_file.map(move |problem| Known {
+                problem,
+                file,
+                path,
+            })
+        })
+        .collect();
+    let mut division = Division::by_share(args.sft_share, args.seed);
+    for file in &args.leave_out {
+        division.leave_out(file)?;
     }
+    let (tried, judged) = try_all(args, &known, attempts(args)?, screen)?;
     let tokenizer = match &args.tokenizer {
         Some(path) => Some(load_tokenizer(path).asked()?),
         None => None,
@@ -123,34 +126,23 @@ pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
             tokens.map_or(text.len(), |tokens| tokens.len())
         }
     });
-    let critiques = lessons.len();
     let options = LessonOptions {
         count_tokens: count.as_ref().map(|count| count as &CountTokens<'_>),
         max_tokens: args.max_tokens,
         only_successful: args.only_successful,
+        only_judged: false,
         balance: args.balance,
         one_per_problem: !args.all_of_a_problem,
         seed: Seed(args.seed),
     };
-    let (lessons, steps) = filter_lessons(lessons, &options);
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make the folder {}", args.out.display()))
         .asked()?;
-    fit_columns(&mut rows);
-    let passing = tried
-        .iter()
-        .filter(|tried| tried.attempt.is_first() && tried.success);
     let paired = Paired {
         problems: args.problems.clone(),
         solutions: args.solutions.clone(),
-        pairs: rows.len(),
-        passing: passing.count(),
         judged,
-        rl: write_rl(&args.out, &rows)?,
-        critiques,
-        steps: if critiques == 0 { Vec::new() } else { steps },
-        lessons: lessons.len(),
-        sft: write_sft(&args.out, &lessons)?,
+        made: write_rows(&args.out, &tried, (Gate::Substring, &options), &division)?,
     };
     let path = args.out.join("pair.manifest.json");
     let manifest = serde_json::to_string_pretty(&paired).failed()? + "\n";
@@ -160,12 +152,13 @@ pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
     if args.json {
         print_json(&paired)
     } else {
-        print_text(&text(&paired))
+        let more = [("programs judged", judged)];
+        print_text(&paired.made.lines(&more).join("\n"))
     }
 }
 
-/// The programs of all files, and the problems' own.
-fn attempts(args: &PairArgs, problems: &[Problem]) -> Outcome<Vec<Attempt>> {
+/// The programs of all files.
+fn attempts(args: &PairArgs) -> Outcome<Vec<Attempt>> {
     let mut attempts = Vec::new();
     for file in &args.solutions {
         let mut found = read_attempts(file, SHOWN_ERRORS).asked()?;
@@ -176,57 +169,84 @@ fn attempts(args: &PairArgs, problems: &[Problem]) -> Outcome<Vec<Attempt>> {
         }
         attempts.extend(found);
     }
+    Ok(attempts)
+}
+
+/// Every attempt with its problem.
+fn joined<'a>(
+    args: &PairArgs,
+    known: &[Known<'a>],
+    attempts: Vec<Attempt>,
+) -> Outcome<Vec<(Attempt, Known<'a>)>> {
+    let mut by_name: HashMap<&str, Vec<Known<'a>>> = HashMap::new();
+    for one in known {
+        let named = by_name.entry(one.problem.task_id.as_str()).or_default();
+        named.push(*one);
+    }
+    let mut found = Vec::new();
+    for attempt in attempts {
+        let at = || format!("{}, {}", attempt.file.display(), attempt.place);
+        let named = by_name.get(attempt.task_id.as_str());
+        let mut fitting = named.into_iter().flatten().filter(|known| {
+            let (ours, theirs) = (&known.problem.data_source, &attempt.data_source);
+            theirs.is_none() || ours == theirs
+        });
+        let asked = match (fitting.next(), fitting.next()) {
+            (Some(one), None) => Ok(*one),
+            (None, _) => Err(format!(
+                "no problem file has a problem `{}`",
+                attempt.task_id
+            )),
+            (Some(one), Some(other)) => Err(format!(
+                "`{}` is a problem of {} and of {}; say which by a column `data_source`, or pair one file at a time",
+                attempt.task_id, one.file, other.file
+            )),
+        };
+        let known =
+            asked.map_err(|why| Failure::Asked(anyhow!("{}, field `task_id`: {why}", at())))?;
+        found.push((attempt, known));
+    }
     if args.own {
-        for (index, problem) in problems.iter().enumerate() {
-            let place = Place::Row(index as u64 + 1);
-            attempts.extend(problem.own_attempts(&args.problems, place));
+        let mut index = 0;
+        let mut path = None;
+        for one in known {
+            index = if path == Some(one.path) { index + 1 } else { 1 };
+            path = Some(one.path);
+            let own = one.problem.own_attempts(one.path, Place::Row(index));
+            found.extend(own.into_iter().map(|own| (own, *one)));
         }
     }
-    Ok(attempts)
+    let empty = found
+        .iter()
+        .find(|(attempt, _)| attempt.is_first() && attempt.program().trim().is_empty());
+    if let Some((attempt, _)) = empty {
+        return Err(Failure::Asked(anyhow!(
+            "{}, {}, field `solution`: the program is empty",
+            attempt.file.display(),
+            attempt.place
+        )));
+    }
+    Ok(found)
 }
 
 /// Every program with its problem, judged where nobody says how it does; and how many were.
 fn try_all<'a>(
     args: &PairArgs,
-    problems: &'a [Problem],
+    known: &[Known<'a>],
     attempts: Vec<Attempt>,
     screen: Screen,
 ) -> Outcome<(Vec<Tried<'a>>, usize)> {
-    let by_name: HashMap<&str, &Problem> = problems
-        .iter()
-        .map(|problem| (problem.task_id.as_str(), problem))
-        .collect();
-    let mut found = Vec::new();
-    for attempt in attempts {
-        let at = || format!("{}, {}", attempt.file.display(), attempt.place);
-        let Some(problem) = by_name.get(attempt.task_id.as_str()) else {
-            return Err(Failure::Asked(anyhow!(
-                "{}, field `task_id`: {} has no problem `{}`",
-                at(),
-                args.problems.display(),
-                attempt.task_id
-            )));
-        };
-        if attempt.program().trim().is_empty() && attempt.is_first() {
-            return Err(Failure::Asked(anyhow!(
-                "{}, field `solution`: the program is empty",
-                at()
-            )));
-        }
-        found.push((attempt, *problem));
-    }
+    let found = joined(args, known, attempts)?;
     let unknown = |attempt: &Attempt| args.judge_all || attempt.success.is_none();
     let programs: Vec<(&Problem, &str)> = found
         .iter()
         .filter(|(attempt, _)| unknown(attempt))
-        .map(|(attempt, problem)| (*problem, attempt.program()))
+        .map(|(attempt, known)| (known.problem, attempt.program()))
         .collect();
     let judged = programs.len();
-    let mut verdicts = args
-        .judging
-        .verdicts(&programs, "programs", screen)?
-        .into_iter();
-    let tried = found.into_iter().map(|(attempt, problem)| {
+    let verdicts = args.judging.verdicts(&programs, "programs", screen)?;
+    let mut verdicts = verdicts.into_iter();
+    let tried = found.into_iter().map(|(attempt, known)| {
         let verdict = unknown(&attempt).then(|| verdicts.next()).flatten();
         let (success, share) = match (&verdict, attempt.success) {
             (Some(verdict), _) => {
@@ -240,93 +260,11 @@ fn try_all<'a>(
         };
         Tried {
             attempt,
-            problem,
+            problem: known.problem,
+            file: known.file,
             success,
             share,
         }
     });
     Ok((tried.collect(), judged))
-}
-
-/// The critiques, each with the program that it is of.
-fn lessons(tried: &[Tried<'_>]) -> Outcome<Vec<LessonRow>> {
-    let by_hash: HashMap<&str, &Tried<'_>> = tried
-        .iter()
-        .filter_map(|tried| Some((tried.attempt.hash.as_deref()?, tried)))
-        .collect();
-    let mut rows = Vec::new();
-    for critic in tried
-        .iter()
-        .filter(|tried| tried.attempt.critique.is_some())
-    {
-        let hash = critic.attempt.prev_hash.as_deref().unwrap_or_default();
-        let Some(of) = by_hash.get(hash) else {
-            return Err(Failure::Asked(anyhow!(
-                "{}, {}, field `prev_hash`: no program has the hash `{hash}` that the critique is of",
-                critic.attempt.file.display(),
-                critic.attempt.place
-            )));
-        };
-        if of.problem.task_id != critic.problem.task_id {
-            return Err(Failure::Asked(anyhow!(
-                "{}, {}, field `prev_hash`: `{hash}` is a program for problem `{}`, and the critique is about `{}`",
-                critic.attempt.file.display(),
-                critic.attempt.place,
-                of.problem.task_id,
-                critic.problem.task_id
-            )));
-        }
-        let led_to = (&critic.attempt, of.success, critic.success);
-        rows.push(critic.problem.lesson(&of.attempt, led_to));
-    }
-    Ok(rows)
-}
-
-fn write_rl(folder: &Path, rows: &[Map<String, Value>]) -> Outcome<Option<PathBuf>> {
-    if rows.is_empty() {
-        return Ok(None);
-    }
-    let path = folder.join("rl.parquet");
-    write_parquet(&path, rows, &[]).failed()?;
-    Ok(Some(path))
-}
-
-fn write_sft(folder: &Path, rows: &[LessonRow]) -> Outcome<Option<PathBuf>> {
-    if rows.is_empty() {
-        return Ok(None);
-    }
-    let path = folder.join("sft.jsonl");
-    let mut file = JsonlWriter::create(&path).failed()?;
-    for row in rows {
-        file.write(row).failed()?;
-    }
-    file.finish().failed()?;
-    Ok(Some(path))
-}
-
-fn text(paired: &Paired) -> String {
-    let line = |what: &str, number: usize| format!("  {what:<46} {number:>9}");
-    let mut lines = Vec::new();
-    if let Some(file) = &paired.rl {
-        let pairs = count_of(paired.pairs, "pair");
-        lines.push(format!("{}: {pairs}", file.display()));
-        lines.push(line("programs that pass", paired.passing));
-        lines.push(line("programs judged", paired.judged));
-    }
-    if paired.critiques > 0 {
-        if let Some(file) = &paired.sft {
-            let rows = count_of(paired.lessons, "critique");
-            lines.push(format!("{}: {rows}", file.display()));
-        }
-        lines.push(line("critiques in", paired.critiques));
-        for step in &paired.steps {
-            let name = format!("− {}", step.step);
-            lines.push(match &step.not_applied {
-                None => line(&name, step.dropped as usize),
-                Some(why) => format!("  {name:<46} not applied: {why}"),
-            });
-        }
-        lines.push(line("critiques out", paired.lessons));
-    }
-    lines.join("\n")
 }

@@ -240,7 +240,7 @@ fn forests_become_pairs_and_lessons() {
         (
             ("\"task_id\":0", "\"task_id\":99"),
             "task_id",
-            "has no problem `99`",
+            "no problem file has a problem `99`",
         ),
         (
             ("\"prev_hash\":\"b\"", "\"prev_hash\":\"z\""),

@@ -31,6 +31,28 @@ fn problems(to: &Path, n: usize) {
     fs::write(to, lines).unwrap();
 }
 
+/// Columns of a pair (spec of the critique study, section 1.4).
+const COLUMNS: [&str; 18] = [
+    "task_id",
+    "hash",
+    "prev_hash",
+    "node_type",
+    "solution",
+    "sanitized_solution",
+    "success",
+    "success_float",
+    "problem",
+    "prompter_type",
+    "prompt",
+    "selected_uts",
+    "problem_id",
+    "id",
+    "data_source",
+    "test_digest",
+    "generator",
+    "split",
+];
+
 const RIGHT: &str = "a, b = map(int, input().split())\nprint(a + b + NUMBER)";
 
 /// Solves even problems, raises on some and forgets the number on the others; criticises by the hint, of which it
@@ -111,9 +133,14 @@ fn rows_are_the_same_when_the_command_was_killed_and_no_sample_is_asked_for_agai
     assert_eq!(server.asked(), 3 * 20);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["counts"]["samples"], 20);
-    assert_eq!(told["counts"]["dropped: mentions the hint"], 2);
-    assert_eq!(told["counts"]["rows"], 18);
-    assert_eq!(told["counts"]["tasks"], 20);
+    assert_eq!(told["counts"]["without_verdict"], 0);
+    let steps = told["counts"]["steps"].as_array().unwrap();
+    let hint = steps
+        .iter()
+        .find(|step| step["step"] == "critique speaks of the hint");
+    assert_eq!(hint.unwrap()["dropped"], 2);
+    assert_eq!(told["counts"]["lessons"], 18);
+    assert_eq!(told["counts"]["pairs"], 20);
 
     let lessons = rows(&at("whole/sft.jsonl"));
     assert_eq!(lessons.len(), 18);
@@ -123,14 +150,31 @@ fn rows_are_the_same_when_the_command_was_killed_and_no_sample_is_asked_for_agai
             !asked.contains("hint") && asked.contains("<answer>\n```python\n"),
             "{asked}"
         );
-        let right = lesson["success"].as_bool().unwrap();
-        assert_eq!(lesson["judgment"] == "correct", right, "{lesson}");
+        let right = lesson["initial_success"].as_bool().unwrap();
+        assert_eq!(lesson["judgment"] == "Correct", right, "{lesson}");
+        assert_eq!(lesson["success"], true);
+        assert_eq!(lesson["generator"], server.name.as_str());
     }
-    let tasks = rows(&at("whole/rl.jsonl"));
-    let right = tasks
-        .iter()
-        .filter(|task| task["facts"]["initially_right"] == true);
-    assert_eq!((tasks.len(), right.count()), (20, 10));
+    let pairs: Vec<Value> = dataset::read(&at("whole/rl.parquet")).unwrap();
+    let right = pairs.iter().filter(|pair| pair["success"] == 1.0);
+    assert_eq!((pairs.len(), right.count()), (20, 10));
+    for (number, pair) in pairs.iter().enumerate() {
+        assert_eq!(pair["id"], format!("problems.jsonl/{number}"));
+        assert_eq!(pair["prompt"][1]["role"], "user");
+        for column in COLUMNS {
+            assert!(pair.get(column).is_some(), "{column}: {pair}");
+        }
+    }
+    // What came of the samples is a forest too, and makes the same pairs again.
+    let nodes = rows(&at("whole/forest.jsonl"));
+    assert_eq!(nodes.len(), 10 + 20 + 20);
+    let mut again = etude(directory.path(), ["data", "pair", "--out", "again"]);
+    again.current_dir(directory.path());
+    again.args(["problems.jsonl", "--solutions", "whole/forest.jsonl"]);
+    again.args(["--generator", &server.name]);
+    assert_success(&again.output().unwrap());
+    let again: Vec<Value> = dataset::read(&at("again/rl.parquet")).unwrap();
+    assert_eq!(again, pairs);
 
     let before = server.asked();
     let mut child = command("killed")
@@ -154,7 +198,7 @@ fn rows_are_the_same_when_the_command_was_killed_and_no_sample_is_asked_for_agai
         again <= 3 * (20 - done.saturating_sub(2)),
         "{again} after {done}"
     );
-    for file in ["sft.jsonl", "rl.jsonl", "synthesis.json"] {
+    for file in ["sft.jsonl", "rl.parquet", "forest.jsonl", "synthesis.json"] {
         let (here, there) = (
             fs::read(at("killed").join(file)),
             fs::read(at("whole").join(file)),
@@ -223,10 +267,10 @@ fn a_model_here_writes_what_it_can() {
     assert_success(&output);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
-        (&told["counts"]["samples"], &told["counts"]["tasks"]),
+        (&told["counts"]["samples"], &told["counts"]["pairs"]),
         (&4.into(), &4.into())
     );
-    assert_eq!(told["counts"]["rows"], 0);
+    assert_eq!(told["counts"]["lessons"], 0);
 }
 
 #[test]

@@ -19,6 +19,8 @@ use crate::prompts::{critique_prompt, sanitise};
 pub struct Attempt {
     /// The problem's name.
     pub task_id: String,
+    /// The problem's dataset, where the file says it.
+    pub data_source: Option<String>,
     /// What the model answered, or a program as it is.
     pub solution: String,
     pub hash: Option<String>,
@@ -27,6 +29,8 @@ pub struct Attempt {
     /// `generation` for first programs, `critique_revision` for those that a critique led to.
     pub node_type: String,
     pub critique: Option<String>,
+    /// The critique did not come to its end.
+    pub cut_off: bool,
     /// Whether it passes, where the file says so.
     pub success: Option<bool>,
     /// Who wrote it.
@@ -36,7 +40,9 @@ pub struct Attempt {
 }
 
 /// The kind of nodes that are first programs.
-pub(super) const GENERATION: &str = "generation";
+pub(crate) const GENERATION: &str = "generation";
+/// The kind of nodes that a critique led to.
+pub(crate) const REVISION: &str = "critique_revision";
 
 /// Reads attempts, whatever the file's format. Root nodes of forests are no attempts.
 ///
@@ -79,17 +85,19 @@ impl Attempt {
             solution.ok_or_else(|| row.error("solution", "missing: the row has no program"))?;
         let critique = optional_text(row, &columns, "critique")?;
         let usual = if critique.is_some() {
-            "critique_revision"
+            REVISION
         } else {
             GENERATION
         };
         Ok(Some(Self {
             task_id,
+            data_source: optional_text(row, &columns, "data_source")?,
             solution,
             hash: optional_text(row, &columns, "hash")?,
             prev_hash: optional_text(row, &columns, "prev_hash")?,
             node_type: node_type.unwrap_or_else(|| usual.to_owned()),
             critique,
+            cut_off: false,
             success: success(row, &columns)?,
             generator: optional_text(row, &columns, "generator")?,
             file: row.path().to_owned(),
@@ -121,11 +129,13 @@ impl Problem {
             .flat_map(|(field, programs)| {
                 programs.iter().map(move |program| Attempt {
                     task_id: self.task_id.clone(),
+                    data_source: self.data_source.clone(),
                     solution: program.clone(),
                     hash: None,
                     prev_hash: None,
                     node_type: GENERATION.to_owned(),
                     critique: None,
+                    cut_off: false,
                     success: None,
                     generator: Some(format!("{source}/{field}")),
                     file: file.to_owned(),
@@ -183,6 +193,9 @@ impl Problem {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         row.extend(others);
+        for always in ["data_source", "split"] {
+            row.entry(always).or_insert(Value::Null);
+        }
         let selected = TEST_COLUMNS
             .iter()
             .find_map(|column| given(columns, column))
@@ -207,7 +220,7 @@ impl Problem {
 
 /// Makes rows fit into the columns of one file: where some names are numbers and others texts, all are texts; where
 /// some tests are lists and others texts, lists become their JSON text.
-pub fn fit_columns(rows: &mut [Map<String, Value>]) {
+pub(super) fn fit_columns(rows: &mut [Map<String, Value>]) {
     for column in ["task_id", "selected_uts"] {
         let mut values = rows.iter().filter_map(|row| given(row, column));
         let texts = values.clone().any(Value::is_string);

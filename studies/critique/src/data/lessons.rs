@@ -5,19 +5,19 @@ use std::collections::{HashMap, HashSet};
 
 use rand::seq::SliceRandom;
 use record::{Seed, Speaker, TaskId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::{
-    attempt::Attempt,
     prepare::{CountTokens, Step},
-    problem::Problem,
+    tried::Tried,
 };
 use crate::{
     format::{Gate, Judgment, read_critique},
     prompts::critique_prompt,
 };
 
-/// A critique of a first program, and what it led to. Whoever trains reads the first two columns.
+/// A critique of a program, and what it led to. Whoever trains reads the first two columns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LessonRow {
     /// The critique prompt without a hint.
@@ -25,6 +25,10 @@ pub struct LessonRow {
     pub critique: String,
     pub task_id: String,
     pub data_source: Option<String>,
+    pub split: Option<String>,
+    pub test_digest: Option<String>,
+    /// Who wrote the program that the critique is of.
+    pub generator: Option<String>,
     /// Of the program that the critique is of.
     pub prev_hash: Option<String>,
     pub hash: Option<String>,
@@ -32,8 +36,12 @@ pub struct LessonRow {
     pub initial_success: bool,
     /// Whether what the critique led to passes.
     pub success: bool,
-    /// What the critique ends with, where it can be read.
-    pub judgment: Option<String>,
+    /// What the critique ends with, in its own word, where it can be read.
+    #[serde(serialize_with = "as_said")]
+    pub judgment: Option<Judgment>,
+    /// The critique did not come to its end.
+    #[serde(skip)]
+    pub cut_off: bool,
 }
 
 /// Which critiques are kept.
@@ -44,7 +52,10 @@ pub struct LessonOptions<'a> {
     pub max_tokens: usize,
     /// Critiques that led to a passing program alone.
     pub only_successful: bool,
-    /// As many `Correct` for each `Incorrect` as there are passing programs for each failing one.
+    /// Critiques with a judgment alone, as when they are to be balanced.
+    pub only_judged: bool,
+    /// As many `Correct` for each `Incorrect` as there are passing programs for each failing one, of all that were
+    /// criticised.
     pub balance: bool,
     /// One row a problem: the first.
     pub one_per_problem: bool,
@@ -52,37 +63,45 @@ pub struct LessonOptions<'a> {
     pub seed: Seed,
 }
 
-impl Problem {
-    /// The row of a critique of `program` with what it led to.
-    pub fn lesson(
-        &self,
-        program: &Attempt,
-        (critique, initial_success, success): (&Attempt, bool, bool),
-    ) -> LessonRow {
-        let id = TaskId(self.task_id.clone());
-        let public = self.task(id, program.program(), initial_success).public;
-        let prompt = critique_prompt(&public);
-        let instruction = prompt
+impl LessonRow {
+    /// The critique of `critic`, which is of the program of `of`, with its judgment as `gate` reads it.
+    pub(super) fn of(of: &Tried<'_>, critic: &Tried<'_>, gate: Gate) -> Self {
+        let problem = of.problem;
+        let id = TaskId(problem.task_id.clone());
+        let public = problem.task(id, of.attempt.program(), of.success).public;
+        let instruction = critique_prompt(&public)
             .into_iter()
             .find(|message| message.role == Speaker::User)
             .map(|message| message.content);
-        let text = critique.critique.clone().unwrap_or_default();
-        LessonRow {
+        let critique = critic.attempt.critique.clone().unwrap_or_default();
+        let cut_off = critic.attempt.cut_off;
+        let judgment = (!cut_off).then(|| read_critique(&critique, gate).judgment);
+        let column = |name: &str| {
+            let value = problem.columns().get(name).and_then(Value::as_str);
+            value.map(str::to_owned)
+        };
+        Self {
             critic_instruction: instruction.unwrap_or_default(),
-            judgment: judgment(&text).map(|judgment| judgment.to_string()),
-            critique: text,
-            task_id: self.task_id.clone(),
-            data_source: self.data_source.clone(),
-            prev_hash: critique.prev_hash.clone(),
-            hash: critique.hash.clone(),
-            initial_success,
-            success,
+            critique,
+            task_id: problem.task_id.clone(),
+            data_source: problem.data_source.clone(),
+            split: column("split"),
+            test_digest: column("test_digest"),
+            generator: of.attempt.generator.clone(),
+            prev_hash: critic.attempt.prev_hash.clone(),
+            hash: critic.attempt.hash.clone(),
+            initial_success: of.success,
+            success: critic.success,
+            judgment: judgment.flatten(),
+            cut_off,
         }
     }
 }
 
-fn judgment(critique: &str) -> Option<Judgment> {
-    read_critique(critique, Gate::Substring).judgment
+fn as_said<S: Serializer>(judgment: &Option<Judgment>, serializer: S) -> Result<S::Ok, S::Error> {
+    judgment
+        .map(|judgment| judgment.to_string())
+        .serialize(serializer)
 }
 
 /// Keeps the rows that every step lets through, and says what each step dropped.
@@ -90,6 +109,7 @@ pub fn filter_lessons(
     rows: Vec<LessonRow>,
     options: &LessonOptions<'_>,
 ) -> (Vec<LessonRow>, Vec<Step>) {
+    let programs = programs(&rows);
     let mut rows = rows;
     let mut steps = Vec::new();
     let mut step = |rows: &mut Vec<LessonRow>,
@@ -110,6 +130,9 @@ pub fn filter_lessons(
             not_applied: not_applied.map(str::to_owned),
         });
     };
+    step(&mut rows, "critique cut off", None, &mut |_, row| {
+        !row.cut_off
+    });
     step(
         &mut rows,
         "critique speaks of the hint",
@@ -135,14 +158,16 @@ pub fn filter_lessons(
     step(&mut rows, "revision does not pass", any, &mut |_, row| {
         row.success
     });
-    let as_they_are = (!options.balance).then_some("not asked for");
+    let judged = options.only_judged || options.balance;
+    let unjudged = (!judged).then_some("not asked for");
     step(
         &mut rows,
-        "no judgment to balance by",
-        as_they_are,
+        "no judgment that can be read",
+        unjudged,
         &mut |_, row| row.judgment.is_some(),
     );
-    let kept = balanced(&rows, options.seed);
+    let as_they_are = (!options.balance).then_some("not asked for");
+    let kept = balanced(&rows, programs, options.seed);
     step(
         &mut rows,
         "judgments out of balance",
@@ -157,20 +182,23 @@ pub fn filter_lessons(
     (rows, steps)
 }
 
-/// The rows that are left when judgments are in the ratio of passing to failing programs: all of the judgment that
-/// is too rare, and as many of the other as that allows.
-fn balanced(rows: &[LessonRow], seed: Seed) -> HashSet<usize> {
+/// Programs under criticism that pass, and that fail.
+fn programs(rows: &[LessonRow]) -> (usize, usize) {
     let mut programs: HashMap<(&Option<String>, &str, &Option<String>), bool> = HashMap::new();
     for row in rows {
         let key = (&row.data_source, row.task_id.as_str(), &row.prev_hash);
         programs.insert(key, row.initial_success);
     }
     let passing = programs.values().filter(|passes| **passes).count();
-    let failing = programs.len() - passing;
+    (passing, programs.len() - passing)
+}
+
+/// The rows that are left when judgments are in the ratio of passing to failing programs: all of the judgment that
+/// is too rare, and as many of the other as that allows.
+fn balanced(rows: &[LessonRow], (passing, failing): (usize, usize), seed: Seed) -> HashSet<usize> {
     let says = |judgment: Judgment| {
-        let word = judgment.to_string();
         let rows = rows.iter().enumerate();
-        let said = rows.filter(move |(_, row)| row.judgment.as_deref() == Some(&word));
+        let said = rows.filter(|(_, row)| row.judgment == Some(judgment));
         said.map(|(index, _)| index).collect::<Vec<usize>>()
     };
     let (mut correct, mut incorrect) = (says(Judgment::Correct), says(Judgment::Incorrect));
@@ -192,18 +220,23 @@ fn balanced(rows: &[LessonRow], seed: Seed) -> HashSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Judgment::{Correct, Incorrect};
 
-    fn row(task: usize, program: usize, right: bool, judgment: Option<&str>) -> LessonRow {
+    fn row(task: usize, program: usize, right: bool, judgment: Option<Judgment>) -> LessonRow {
         LessonRow {
             critic_instruction: format!("Look at program {program} of task {task}."),
             critique: "A critique.".to_owned(),
             task_id: task.to_string(),
             data_source: None,
+            split: None,
+            test_digest: None,
+            generator: None,
             prev_hash: Some(program.to_string()),
             hash: None,
             initial_success: right,
             success: right,
-            judgment: judgment.map(str::to_owned),
+            judgment,
+            cut_off: false,
         }
     }
 
@@ -212,6 +245,7 @@ mod tests {
             count_tokens: None,
             max_tokens: 2048,
             only_successful: false,
+            only_judged: false,
             balance: false,
             one_per_problem: false,
             seed: Seed(1),
@@ -225,7 +259,7 @@ mod tests {
     #[test]
     fn every_step_drops_what_it_is_named_for() {
         let mut rows: Vec<LessonRow> = (0..6)
-            .map(|task| row(task, 0, task % 2 == 0, Some("Incorrect")))
+            .map(|task| row(task, 0, task % 2 == 0, Some(Incorrect)))
             .collect();
         rows[0].critique = "As the hint says.".to_owned();
         rows[1].critic_instruction = "word ".repeat(30);
@@ -233,7 +267,10 @@ mod tests {
         rows[4].task_id = "5".to_owned();
         let count = |text: &str| text.split_whitespace().count();
         let (kept, steps) = filter_lessons(rows.clone(), &options());
-        assert_eq!((kept.len(), dropped(&steps)), (5, vec![1, 0, 0, 0, 0, 0]));
+        assert_eq!(
+            (kept.len(), dropped(&steps)),
+            (5, vec![0, 1, 0, 0, 0, 0, 0])
+        );
         let all = LessonOptions {
             count_tokens: Some(&count),
             max_tokens: 20,
@@ -241,7 +278,10 @@ mod tests {
             ..options()
         };
         let (kept, steps) = filter_lessons(rows.clone(), &all);
-        assert_eq!((kept.len(), dropped(&steps)), (3, vec![1, 1, 0, 0, 0, 1]));
+        assert_eq!(
+            (kept.len(), dropped(&steps)),
+            (3, vec![0, 1, 1, 0, 0, 0, 1])
+        );
         let successful = LessonOptions {
             only_successful: true,
             ..options()
@@ -253,7 +293,7 @@ mod tests {
     #[test]
     fn judgments_come_in_the_ratio_of_programs() {
         // Two of eight programs pass; five critiques of them say so, and fifteen say no.
-        let says = |index: usize| if index < 5 { "Correct" } else { "Incorrect" };
+        let says = |index: usize| if index < 5 { Correct } else { Incorrect };
         let rows: Vec<LessonRow> = (0..20)
             .map(|index| row(index % 8, index % 8, index % 8 < 2, Some(says(index))))
             .collect();
@@ -261,23 +301,21 @@ mod tests {
             balance: true,
             ..options()
         };
-        let said = |rows: &[LessonRow], word: &str| {
-            let said = rows
-                .iter()
-                .filter(|row| row.judgment.as_deref() == Some(word));
+        let said = |rows: &[LessonRow], judgment| {
+            let said = rows.iter().filter(|row| row.judgment == Some(judgment));
             said.count()
         };
         let (kept, _) = filter_lessons(rows.clone(), &balance);
-        assert_eq!((said(&kept, "Correct"), said(&kept, "Incorrect")), (5, 15));
+        assert_eq!((said(&kept, Correct), said(&kept, Incorrect)), (5, 15));
         let fewer: Vec<LessonRow> = rows[..11].to_vec();
         let (kept, steps) = filter_lessons(fewer.clone(), &balance);
-        assert_eq!((said(&kept, "Correct"), said(&kept, "Incorrect")), (2, 6));
-        assert_eq!(steps[4].dropped, 3);
+        assert_eq!((said(&kept, Correct), said(&kept, Incorrect)), (2, 6));
+        assert_eq!(steps[5].dropped, 3);
         assert_eq!(filter_lessons(fewer, &balance).0, kept);
         let right: Vec<LessonRow> = (0..4)
             .map(|index| row(index, 0, true, Some(says(index * 2))))
             .collect();
         let (kept, _) = filter_lessons(right, &balance);
-        assert_eq!((said(&kept, "Correct"), said(&kept, "Incorrect")), (3, 0));
+        assert_eq!((said(&kept, Correct), said(&kept, Incorrect)), (3, 0));
     }
 }

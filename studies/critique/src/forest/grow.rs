@@ -224,7 +224,7 @@ impl Forest {
         let mut lines = Vec::new();
         for problem in &self.problems {
             roots.entry(problem).or_insert_with(|| {
-                let root = Line::root(&problem.0);
+                let root = Line::root(&problem.0, &problem.0);
                 lines.push(root.clone());
                 root
             });
@@ -248,7 +248,7 @@ impl Forest {
                 let line = Line::below(
                     parent,
                     *number,
-                    &node.program,
+                    (&node.program, &node.program),
                     critique,
                     node.right,
                     verdict,

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::prompts::fenced;
+
 /// One node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
@@ -149,11 +151,11 @@ fn check_place(
 }
 
 impl Line {
-    /// A problem.
-    pub(super) fn root(task_id: &str) -> Self {
+    /// A problem, which `name` tells apart from all others of the forest.
+    pub(crate) fn root(task_id: &str, name: &str) -> Self {
         Self {
             task_id: task_id.to_owned(),
-            hash: hash(&["root", task_id]),
+            hash: hash(&["root", name]),
             node_type: NodeType::Root,
             prev_hash: None,
             solution: None,
@@ -164,17 +166,22 @@ impl Line {
         }
     }
 
-    /// A program that comes from `parent`, as its child of this number.
-    pub(super) fn below(
+    /// An answer and the program in it that come from `parent`, as its child of this number.
+    pub(crate) fn below(
         parent: &Self,
         number: usize,
-        program: &str,
+        (solution, program): (&str, &str),
         critique: Option<&str>,
         right: bool,
         verdict: Option<&Verdict>,
     ) -> Self {
         let number = number.to_string();
-        let parts = [&parent.hash, &number, program, critique.unwrap_or_default()];
+        let parts = [
+            &parent.hash,
+            &number,
+            solution,
+            critique.unwrap_or_default(),
+        ];
         Self {
             task_id: parent.task_id.clone(),
             hash: hash(&parts),
@@ -183,8 +190,8 @@ impl Line {
                 NodeType::Generation | NodeType::CritiqueRevision => NodeType::CritiqueRevision,
             },
             prev_hash: Some(parent.hash.clone()),
-            solution: Some(program.to_owned()),
-            sanitized_solution: Some(format!("```python\n{program}\n```")),
+            solution: Some(solution.to_owned()),
+            sanitized_solution: Some(fenced(program)),
             critique: critique.map(ToOwned::to_owned),
             success: Some(f64::from(right)),
             metadata: Metadata {
@@ -230,9 +237,9 @@ mod tests {
     use super::*;
 
     fn three() -> Vec<Line> {
-        let root = Line::root("7");
-        let first = Line::below(&root, 0, "x = 1", None, false, None);
-        let second = Line::below(&first, 0, "x = 2", Some("use 2"), true, None);
+        let root = Line::root("7", "7");
+        let first = Line::below(&root, 0, ("x = 1", "x = 1"), None, false, None);
+        let second = Line::below(&first, 0, ("x = 2", "x = 2"), Some("use 2"), true, None);
         vec![root, first, second]
     }
 

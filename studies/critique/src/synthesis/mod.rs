@@ -4,5 +4,5 @@
 mod rows;
 mod study;
 
-pub use rows::{Filters, LessonRow, PairRow, Written, lessons, pairs};
+pub use rows::{Samples, samples};
 pub use study::{Assignment, GENERATOR, Synthesis, SynthesisNotes};

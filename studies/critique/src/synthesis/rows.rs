@@ -1,196 +1,124 @@
-//! From samples to rows: what a critic is supervised on, and the pairs that it is reinforced on.
+//! From samples to what the study's rows are made of: nodes of a forest, and programs and critiques with what became
+//! of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use rand::seq::SliceRandom;
-use record::{Group, Seed};
-use serde::{Deserialize, Serialize};
+use dataset::Place;
+use record::{Group, TaskId};
 
-use super::study::{SynthesisNotes, notes_of};
-use crate::{format::Judgment, lesson::CriticLesson, prompts::sanitise};
+use super::study::{Assignment, SynthesisNotes, notes_of};
+use crate::{
+    data::{Attempt, GENERATION, REVISION, Tried},
+    forest::Line,
+};
 
-/// Which critiques make rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Filters {
-    /// Most tokens of a critic's prompt.
-    pub max_prompt_tokens: usize,
-    /// Keep critiques whose revision fails.
-    pub keep_failed: bool,
-    /// Keep one row a problem, its first.
-    pub remove_duplicates: bool,
-    /// Leave rows out until the judgments "Correct" and "Incorrect" are to each other as right and wrong solutions are.
-    pub balance: bool,
+/// The samples that reached their verdicts.
+#[derive(Clone, Debug)]
+pub struct Samples<'a> {
+    /// Problems, their solutions, and the revisions of those with the critiques that led to them: one layer after the
+    /// other.
+    pub lines: Vec<Line>,
+    /// Solutions and revisions, each with the place of its line.
+    pub tried: Vec<Tried<'a>>,
+    /// Samples that have none.
+    pub without_verdict: usize,
 }
 
-/// A row to learn from, and where it came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LessonRow {
-    /// Of the solution that is criticised: its problem and its number.
-    pub id: String,
-    pub problem_id: String,
-    #[serde(flatten)]
-    pub lesson: CriticLesson,
-    pub judgment: Judgment,
-    /// Of the solution, and of its revision.
-    pub success: bool,
-    pub revised_success: bool,
-}
-
-/// A problem and one solution of it, with the columns of the original that are not the problem's own (spec of the
-/// critique study, section 1.4).
-#[derive(Clone, Debug, PartialEq)]
-pub struct PairRow {
-    pub id: String,
-    pub problem_id: String,
-    pub solution: String,
-    pub sanitized_solution: String,
-    pub program: String,
-    pub success: bool,
-    pub success_float: f64,
-}
-
-/// Rows, and how many samples each filter has dropped, by name and in their order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Written {
-    pub rows: Vec<LessonRow>,
-    pub counts: BTreeMap<String, usize>,
-}
-
-/// A critique that speaks of its hint holds "the hint" or "The hint".
-const MENTIONS_HINT: &str = "he hint";
-
-/// The rows of all samples that reached their verdicts, in the order of problems and samples.
-///
-/// Dropped, in this order and each counted: samples without a verdict; critiques that were cut off or end without a
-/// judgment that can be read, that mention the hint, whose prompt is too long, whose revision fails, of a problem that
-/// has a row already; and what balancing leaves out, drawn from `seed`.
-pub fn lessons(
+/// Every sample of `groups`, in their order; `assignment` says what problem a group is of. `file` is the file that the
+/// lines are for, and `generator` who wrote the solutions.
+pub fn samples<'a>(
     groups: &[Group],
-    filters: &Filters,
-    count_tokens: impl Fn(&str) -> usize,
-    seed: Seed,
-) -> Written {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut count = |what: &str| *counts.entry(what.to_owned()).or_default() += 1;
-    let mut rows: Vec<LessonRow> = Vec::new();
-    let mut known = BTreeSet::new();
-    let (mut right, mut wrong) = (0usize, 0usize);
+    assignment: impl Fn(&TaskId) -> Option<&'a Assignment>,
+    file: &Path,
+    generator: &str,
+) -> Samples<'a> {
+    let mut made = Samples {
+        lines: Vec::new(),
+        tried: Vec::new(),
+        without_verdict: 0,
+    };
+    let mut found: Vec<(&'a Assignment, Line, Vec<SynthesisNotes>)> = Vec::new();
     for group in groups {
-        for (number, episode) in group.episodes.iter().enumerate() {
-            count("samples");
-            let Some(notes) = notes_of(episode) else {
-                count("dropped: no verdict");
-                continue;
+        let Some(assignment) = assignment(&group.task) else {
+            continue;
+        };
+        let notes: Vec<SynthesisNotes> = group.episodes.iter().filter_map(notes_of).collect();
+        made.without_verdict += group.episodes.len() - notes.len();
+        if notes.is_empty() {
+            continue;
+        }
+        let root = Line::root(&assignment.problem.task_id, &assignment.id.0);
+        made.lines.push(root.clone());
+        found.push((assignment, root, notes));
+    }
+    let mut solutions = Vec::new();
+    for (assignment, root, notes) in &found {
+        for (number, one) in notes.iter().enumerate() {
+            let answer = (one.solution.as_str(), one.program.as_str());
+            let verdict = Some(&one.verdict);
+            let line = Line::below(root, number, answer, None, one.success, verdict);
+            solutions.push(line.clone());
+            let share = one.success_float;
+            let attempt = attempt(&line, file, made.lines.len(), GENERATION);
+            made.lines.push(line);
+            let attempt = Attempt {
+                generator: Some(generator.to_owned()),
+                ..attempt
             };
-            *(if notes.success {
-                &mut right
-            } else {
-                &mut wrong
-            }) += 1;
-            match row(&group.task.0, number, notes, filters, &count_tokens) {
-                Err(why) => count(why),
-                Ok(_) if filters.remove_duplicates && !known.insert(group.task.0.clone()) => {
-                    count("dropped: another row of its problem");
-                }
-                Ok(row) => rows.push(row),
-            }
+            made.tried
+                .push(tried(assignment, attempt, (one.success, share)));
         }
     }
-    if filters.balance {
-        let before = rows.len();
-        rows = balanced(rows, right, wrong, seed);
-        counts.insert("dropped: balancing".to_owned(), before - rows.len());
+    let notes = found
+        .iter()
+        .flat_map(|(assignment, _, notes)| notes.iter().map(move |one| (*assignment, one)));
+    for ((assignment, one), solution) in notes.zip(&solutions) {
+        let answer = (one.revision.as_str(), one.revised_program.as_str());
+        let (critique, right) = (Some(one.critique.as_str()), one.revised_success);
+        let verdict = &one.revised_verdict;
+        let line = Line::below(solution, 0, answer, critique, right, Some(verdict));
+        let attempt = Attempt {
+            critique: line.critique.clone(),
+            cut_off: !one.critique_finished,
+            ..attempt(&line, file, made.lines.len(), REVISION)
+        };
+        made.lines.push(line);
+        let share = verdict.n_passed as f64 / verdict.n_tests.max(1) as f64;
+        made.tried.push(tried(assignment, attempt, (right, share)));
     }
-    counts.insert("rows".to_owned(), rows.len());
-    Written { rows, counts }
+    made
 }
 
-/// Every solution that was judged.
-pub fn pairs(groups: &[Group]) -> Vec<PairRow> {
-    let mut rows = Vec::new();
-    for group in groups {
-        for (number, episode) in group.episodes.iter().enumerate() {
-            let Some(notes) = notes_of(episode) else {
-                continue;
-            };
-            rows.push(PairRow {
-                id: format!("{}/{number}", group.task),
-                problem_id: group.task.0.clone(),
-                sanitized_solution: sanitise(&notes.solution),
-                solution: notes.solution,
-                program: notes.program,
-                success: notes.success,
-                success_float: notes.success_float,
-            });
-        }
+/// A line as the attempt that reading it gives.
+fn attempt(line: &Line, file: &Path, index: usize, node_type: &str) -> Attempt {
+    Attempt {
+        task_id: line.task_id.clone(),
+        data_source: None,
+        solution: line.solution.clone().unwrap_or_default(),
+        hash: Some(line.hash.clone()),
+        prev_hash: line.prev_hash.clone(),
+        node_type: node_type.to_owned(),
+        critique: None,
+        cut_off: false,
+        success: line.success.map(|success| success == 1.0),
+        generator: None,
+        file: file.to_owned(),
+        place: Place::Line(index as u64 + 1),
     }
-    rows
 }
 
-fn row(
-    problem: &str,
-    number: usize,
-    notes: SynthesisNotes,
-    filters: &Filters,
-    count_tokens: impl Fn(&str) -> usize,
-) -> Result<LessonRow, &'static str> {
-    if !notes.critique_finished {
-        return Err("dropped: the critique was cut off");
+fn tried<'a>(
+    assignment: &'a Assignment,
+    attempt: Attempt,
+    (success, share): (bool, f64),
+) -> Tried<'a> {
+    Tried {
+        attempt,
+        problem: &assignment.problem,
+        file: &assignment.file,
+        success,
+        share,
     }
-    let judgment = notes
-        .judgment
-        .ok_or("dropped: no judgment that can be read")?;
-    if notes.critique.contains(MENTIONS_HINT) {
-        return Err("dropped: mentions the hint");
-    }
-    if count_tokens(&notes.critic_instruction) >= filters.max_prompt_tokens {
-        return Err("dropped: the prompt is too long");
-    }
-    if !(filters.keep_failed || notes.revised_success) {
-        return Err("dropped: the revision fails");
-    }
-    Ok(LessonRow {
-        id: format!("{problem}/{number}"),
-        problem_id: problem.to_owned(),
-        lesson: CriticLesson {
-            critic_instruction: notes.critic_instruction,
-            critique: notes.critique,
-        },
-        judgment,
-        success: notes.success,
-        revised_success: notes.revised_success,
-    })
-}
-
-/// The largest choice of rows in which judgments are as solutions are, in their order.
-fn balanced(rows: Vec<LessonRow>, right: usize, wrong: usize, seed: Seed) -> Vec<LessonRow> {
-    let of = |judgment| rows.iter().filter(|row| row.judgment == judgment).count();
-    let (correct, incorrect) = (of(Judgment::Correct), of(Judgment::Incorrect));
-    // correct : incorrect = right : wrong, with one of them as it is.
-    let keeps = if correct * wrong > incorrect * right {
-        [incorrect * right / wrong.max(1), incorrect]
-    } else {
-        [correct, correct * wrong / right.max(1)]
-    };
-    // Without any right solution there is nothing to be Correct about, and the other way round.
-    let keeps = match (right, wrong) {
-        (0, _) => [0, incorrect],
-        (_, 0) => [correct, 0],
-        _ => keeps,
-    };
-    let mut kept = vec![false; rows.len()];
-    let classes = [Judgment::Correct, Judgment::Incorrect];
-    for (index, (judgment, keep)) in classes.into_iter().zip(keeps).enumerate() {
-        let mut places: Vec<usize> = (0..rows.len())
-            .filter(|&place| rows[place].judgment == judgment)
-            .collect();
-        places.shuffle(&mut seed.stream("balance", index as u64).rng());
-        places.truncate(keep);
-        places.into_iter().for_each(|place| kept[place] = true);
-    }
-    let rows = rows.into_iter().zip(kept);
-    rows.filter_map(|(row, kept)| kept.then_some(row)).collect()
 }
 
 #[cfg(test)]

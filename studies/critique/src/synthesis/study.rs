@@ -25,6 +25,8 @@ pub const GENERATOR: &str = "generator";
 pub struct Assignment {
     /// Unique among all problems of a synthesis: the file and the problem's name in it.
     pub id: TaskId,
+    /// The name of the problem's file.
+    pub file: String,
     pub problem: Problem,
 }
 

@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use chat::{Chat, Tokenizer};
 use clap::Args;
 use critique::{
-    CRITIC, REVISER, Task,
-    data::read_problems,
-    synthesis::{Assignment, Filters, GENERATOR, Synthesis, lessons, pairs},
+    CRITIC, REVISER,
+    data::{CountTokens, LessonOptions, read_problems},
+    format::Gate,
+    synthesis::{Assignment, GENERATOR, Samples, Synthesis, samples},
 };
 use engine::Model;
 use eval::Evaluated;
@@ -18,13 +19,14 @@ use journal::{Replay, RunDir, RunStarted};
 use judge::{Judge, JudgeConfig};
 use policy::endpoint::PREFIX;
 use recipe::Resolved;
-use record::{Group, Sampling, Seed, TaskId};
+use record::{Sampling, Seed, TaskId};
 use rollout::{Answers, Options as RolloutOptions, Roles};
 use sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
+    data::made::{self, Division, MadeRows, file_names, write_rows},
     failure::{Classify, Failure, Outcome},
     machine,
     report::{print_json, print_text},
@@ -89,6 +91,10 @@ pub(crate) struct SynthesizeArgs {
     /// Leave rows out until judgments are to each other as right and wrong solutions are
     #[arg(long)]
     balance: bool,
+    /// Keep this share of the problems for supervision, drawn by --seed: critiques of them alone, and pairs of the
+    /// others alone [default: both of all]
+    #[arg(long, value_name = "SHARE", value_parser = made::share)]
+    sft_share: Option<f64>,
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Samples on their way at the same time
@@ -129,19 +135,40 @@ struct Settings {
     filters: Filters,
 }
 
+/// Which critiques make rows, and of which problems.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Filters {
+    max_prompt_tokens: usize,
+    keep_failed: bool,
+    remove_duplicates: bool,
+    balance: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sft_share: Option<f64>,
+}
+
+/// What is in the folder, beside the run itself.
+#[derive(Serialize)]
+struct Synthesized {
+    samples: usize,
+    without_verdict: usize,
+    #[serde(flatten)]
+    rows: MadeRows,
+    forest: PathBuf,
+}
+
 /// What the journal calls the study, and its one evaluation.
 const STUDY: &str = "critique-synthesis";
 const NAME: &str = "synthesis";
 
-/// The rows that a critic learns from, and the tasks that it can be reinforced on.
-const LESSONS: &str = "sft.jsonl";
-const TASKS: &str = "rl.jsonl";
+/// Every sample as a node, and how many of what there are.
+const FOREST: &str = "forest.jsonl";
 const COUNTS: &str = "synthesis.json";
 
 pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
     let settings = Settings::of(args);
     settings.check(args).asked()?;
-    let assignments = settings.assignments().asked()?;
+    let assignments = settings.assignments()?;
     let engines = Engines::start(machine::cores())?;
     let cast = Cast::open(args, &settings, &engines)?;
     let judge = judge(args)?;
@@ -173,34 +200,30 @@ pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
         rollout: &rollout,
         keeps: true,
     };
-    let problems: BTreeMap<&TaskId, &Assignment> =
-        assignments.iter().map(|one| (&one.id, &**one)).collect();
-    let write = |evaluated: &Evaluated, _| {
-        let count = |text: &str| cast.count_tokens(text);
-        write(&run, &settings, &problems, &evaluated.groups, count)
-    };
-    match frame.suite_with(&suite, line, write) {
+    match frame.suite(&suite, line) {
         Err(Failure::Interrupted { .. }) => {
             screen.say("what was played is kept; the same command goes on");
             return Err(Failure::Stopped);
         }
         played => played?,
     }
+    let problems: BTreeMap<&TaskId, &Assignment> =
+        assignments.iter().map(|one| (&one.id, &**one)).collect();
+    let count = |text: &str| cast.count_tokens(text);
+    let made = write(args, &run, (&settings, &problems), &count)?;
     if !replay.finished() {
         run.finish().failed()?;
     }
-    let counts = std::fs::read(args.out.join(COUNTS)).failed()?;
-    let counts: serde_json::Value = serde_json::from_slice(&counts).failed()?;
     if args.json {
-        print_json(&json!({ "out": args.out, "counts": counts }))
-    } else {
-        let lines = counts.as_object().into_iter().flatten();
-        let lines = lines.map(|(what, number)| format!("  {what:<46} {number:>9}"));
-        let lines: Vec<String> = std::iter::once(args.out.display().to_string())
-            .chain(lines)
-            .collect();
-        print_text(&lines.join("\n"))
+        return print_json(&json!({ "out": args.out, "counts": made }));
     }
+    let mut lines = vec![args.out.display().to_string()];
+    let more = [
+        ("samples", made.samples),
+        ("of those without a verdict", made.without_verdict),
+    ];
+    lines.extend(made.rows.lines(&more));
+    print_text(&lines.join("\n"))
 }
 
 impl Settings {
@@ -226,6 +249,7 @@ impl Settings {
                 keep_failed: args.keep_failed,
                 remove_duplicates: args.remove_duplicates,
                 balance: args.balance,
+                sft_share: args.sft_share,
             },
         }
     }
@@ -258,16 +282,17 @@ impl Settings {
     }
 
     /// Every problem under the name of its file and its own.
-    fn assignments(&self) -> Result<Vec<Arc<Assignment>>, dataset::DatasetError> {
+    fn assignments(&self) -> Outcome<Vec<Arc<Assignment>>> {
         const SHOWN_ERRORS: usize = 50;
         let mut assignments = Vec::new();
-        for file in &self.files {
-            let name = file.file_stem().unwrap_or_default().to_string_lossy();
-            let problems = read_problems(file, SHOWN_ERRORS)?;
+        for (path, file) in self.files.iter().zip(file_names(&self.files)?) {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let problems = read_problems(path, SHOWN_ERRORS).asked()?;
             let problems = problems.into_iter().take(self.first.unwrap_or(usize::MAX));
             assignments.extend(problems.map(|problem| {
-                let id = TaskId(format!("{name}/{}", problem.task_id));
-                Arc::new(Assignment { id, problem })
+                let id = TaskId(format!("{stem}/{}", problem.task_id));
+                let file = file.clone();
+                Arc::new(Assignment { id, file, problem })
             }));
         }
         Ok(assignments)
@@ -399,37 +424,55 @@ fn folder(args: &SynthesizeArgs, settings: &Settings, screen: Screen) -> Outcome
     }
 }
 
-/// Rows and tasks, and how many of what.
+/// Writes the nodes, the rows made of them, and how many of what. They are views of the journal: made anew by every
+/// command, with the same bytes.
 fn write(
+    args: &SynthesizeArgs,
     run: &RunDir,
-    settings: &Settings,
-    problems: &BTreeMap<&TaskId, &Assignment>,
-    groups: &[Group],
-    count_tokens: impl Fn(&str) -> usize,
-) -> Outcome<()> {
-    let written = lessons(groups, &settings.filters, count_tokens, Seed(settings.seed));
-    let mut counts = written.counts;
-    let mut tasks: Vec<Task> = Vec::new();
-    for pair in pairs(groups) {
-        if let Some(one) = problems.get(&TaskId(pair.problem_id)) {
-            let id = TaskId(pair.id);
-            tasks.push(one.problem.task(id, &pair.program, pair.success));
-        }
+    (settings, problems): (&Settings, &BTreeMap<&TaskId, &Assignment>),
+    count_tokens: &CountTokens<'_>,
+) -> Outcome<Synthesized> {
+    let committed = run.replay();
+    let episodes = committed
+        .evaluation(NAME)
+        .and_then(|one| one.episodes.as_ref());
+    let groups = match episodes {
+        Some(reference) => run.read_episodes(reference).failed()?,
+        None => Vec::new(),
+    };
+    let assignment = |id: &TaskId| problems.get(id).copied();
+    let Samples {
+        lines,
+        tried,
+        without_verdict,
+    } = samples(&groups, assignment, FOREST.as_ref(), &settings.model);
+    let mut nodes = Vec::new();
+    for line in &lines {
+        serde_json::to_writer(&mut nodes, line).failed()?;
+        nodes.push(b'\n');
     }
-    counts.insert("tasks".to_owned(), tasks.len());
-    run.write_view(LESSONS, &lines(&written.rows)?).failed()?;
-    run.write_view(TASKS, &lines(&tasks)?).failed()?;
-    run.write_view(COUNTS, &serde_json::to_vec_pretty(&counts).failed()?)
-        .failed()
-}
-
-fn lines<T: Serialize>(rows: &[T]) -> Outcome<Vec<u8>> {
-    let mut lines = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut lines, row).failed()?;
-        lines.push(b'\n');
-    }
-    Ok(lines)
+    run.write_view(FOREST, &nodes).failed()?;
+    let filters = &settings.filters;
+    let options = LessonOptions {
+        count_tokens: Some(count_tokens),
+        max_tokens: filters.max_prompt_tokens,
+        only_successful: !filters.keep_failed,
+        only_judged: true,
+        balance: filters.balance,
+        one_per_problem: filters.remove_duplicates,
+        seed: Seed(settings.seed),
+    };
+    let division = Division::by_share(filters.sft_share, settings.seed);
+    let rows = write_rows(&args.out, &tried, (Gate::Strict, &options), &division)?;
+    let made = Synthesized {
+        samples: groups.iter().map(|group| group.episodes.len()).sum(),
+        without_verdict,
+        rows: rows.named_in(&args.out),
+        forest: PathBuf::from(FOREST),
+    };
+    run.write_view(COUNTS, &serde_json::to_vec_pretty(&made).failed()?)
+        .failed()?;
+    Ok(made)
 }
 
 /// The whole in one line.

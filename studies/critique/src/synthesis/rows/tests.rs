@@ -1,23 +1,21 @@
-//! Filters, balance and their counts over samples that are made here.
-
-use std::collections::BTreeMap;
+//! From samples that are made here to nodes, pairs and lessons.
 
 use judge::Verdict;
-use proptest::prelude::*;
-use record::{Episode, EpisodeId, Outcome, Reward, TaskId};
+use record::{Episode, EpisodeId, Outcome, Reward, Seed};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::*;
-
-const ALL: Filters = Filters {
-    max_prompt_tokens: 100,
-    keep_failed: true,
-    remove_duplicates: false,
-    balance: false,
+use crate::{
+    CriticLesson,
+    data::{LessonOptions, filter_lessons, lesson_rows, pair_rows, read_attempts, read_problems},
+    forest::read_forest,
+    format::{Gate, Judgment},
 };
 
 fn verdict(passed: bool) -> Verdict {
-    serde_json::from_value(serde_json::json!({
-        "passed": passed, "n_passed": u8::from(passed), "n_tests": 2, "cases": [],
+    serde_json::from_value(json!({
+        "passed": passed, "n_passed": if passed { 2 } else { 1 }, "n_tests": 2, "cases": [],
         "status": if passed { "passed" } else { "wrong" }, "message": null,
         "key": "00".repeat(32), "cached": false, "wall_ms": 0.0, "cpu_ms": 0.0, "tier": "namespaces",
     }))
@@ -29,7 +27,7 @@ fn sample(success: bool, judgment: Judgment) -> SynthesisNotes {
         solution: "So:\n```python\nx\n```".to_owned(),
         program: "x".to_owned(),
         success,
-        success_float: 0.5,
+        success_float: if success { 1.0 } else { 0.5 },
         verdict: verdict(success),
         hint: "It is wrong.".to_owned(),
         critic_instruction: "Look at x.".to_owned(),
@@ -75,132 +73,132 @@ fn group(problem: &str, samples: Vec<Option<SynthesisNotes>>) -> Group {
     }
 }
 
-/// A token a word.
-fn words(text: &str) -> usize {
-    text.split_whitespace().count()
+/// Two problems, under the names `p/0` and `p/1`.
+fn assignments() -> Vec<Assignment> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("p.jsonl");
+    let row = |number: usize| {
+        json!({
+            "task_id": number, "problem": format!("Print {number}."), "split": "train", "data_source": "made",
+            "all_uts": [{"input": {"stdin": ""}, "output": {"stdout": format!("{number}\n")}}],
+        })
+    };
+    std::fs::write(&path, format!("{}\n{}\n", row(0), row(1))).unwrap();
+    let problems = read_problems(&path, 1).unwrap().into_iter();
+    problems
+        .map(|problem| Assignment {
+            id: TaskId(format!("p/{}", problem.task_id)),
+            file: "p.jsonl".to_owned(),
+            problem,
+        })
+        .collect()
 }
 
-fn ids(written: &Written) -> Vec<&str> {
-    written.rows.iter().map(|row| row.id.as_str()).collect()
+fn of<'a>(assignments: &'a [Assignment]) -> impl Fn(&TaskId) -> Option<&'a Assignment> {
+    |id| assignments.iter().find(|one| one.id == *id)
 }
 
 use Judgment::{Correct, Incorrect};
 
 #[test]
-fn every_filter_drops_what_it_is_for_and_is_counted() {
-    let good = sample(false, Incorrect);
+fn samples_become_a_forest_that_reads_back_as_the_same_attempts() {
+    let assignments = assignments();
+    let groups = [
+        group(
+            "p/0",
+            vec![
+                Some(sample(false, Incorrect)),
+                None,
+                Some(sample(true, Correct)),
+            ],
+        ),
+        group("p/1", vec![Some(sample(true, Correct))]),
+    ];
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("forest.jsonl");
+    let made = samples(&groups, of(&assignments), &file, "somebody");
+    assert_eq!(made.without_verdict, 1);
+    let lines: Vec<String> = made
+        .lines
+        .iter()
+        .map(|line| serde_json::to_string(line).unwrap())
+        .collect();
+    assert_eq!(read_forest(&lines.join("\n")).unwrap(), made.lines);
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let read = read_attempts(&file, 1).unwrap();
+    assert_eq!(read.len(), 6);
+    for (read, made) in read.iter().zip(&made.tried) {
+        let made = &made.attempt;
+        assert_eq!((&read.hash, read.place), (&made.hash, made.place));
+        assert_eq!(
+            (&read.solution, &read.critique),
+            (&made.solution, &made.critique)
+        );
+        assert_eq!(
+            (&read.node_type, read.success),
+            (&made.node_type, made.success)
+        );
+    }
+
+    let pairs = pair_rows(made.tried.iter());
+    let column = |name: &str| -> Vec<&Value> { pairs.iter().map(|row| &row[name]).collect() };
+    assert_eq!(column("id"), ["p.jsonl/0", "p.jsonl/1", "p.jsonl/2"]);
+    assert_eq!(column("success_float"), [0.5, 1.0, 1.0]);
+    assert_eq!(column("generator"), ["somebody"; 3]);
+    assert_eq!(column("data_source"), ["made"; 3]);
+    assert_eq!(column("split"), ["train"; 3]);
+    assert!(
+        column("test_digest")
+            .iter()
+            .all(|digest| digest.is_string())
+    );
+    assert_eq!(pairs[0]["sanitized_solution"], "```python\nx\n```");
+    assert!(!pairs[0].contains_key("critique") && !pairs[0].contains_key("all_uts"));
+
+    let lessons = lesson_rows(&made.tried, Gate::Strict).unwrap();
+    let truths: Vec<(bool, Option<Judgment>)> = lessons
+        .iter()
+        .map(|row| (row.initial_success, row.judgment))
+        .collect();
+    let (wrong, right) = ((false, Some(Incorrect)), (true, Some(Correct)));
+    assert_eq!(truths, [wrong, right, right]);
+    let line = serde_json::to_string(&lessons[0]).unwrap();
+    let lesson: CriticLesson = serde_json::from_str(&line).unwrap();
+    assert_eq!(lesson.critique, "Overall judgment: Incorrect");
+    assert!(lesson.critic_instruction.contains("Print 0.") && !line.contains("It is wrong."));
+}
+
+#[test]
+fn critiques_that_were_cut_off_or_judge_twice_make_no_lessons() {
+    let assignments = assignments();
     let with = |change: fn(&mut SynthesisNotes)| {
-        let mut notes = good.clone();
+        let mut notes = sample(false, Incorrect);
         change(&mut notes);
         Some(notes)
     };
     let groups = [group(
-        "a",
+        "p/0",
         vec![
-            Some(good.clone()),
-            None,
+            with(|_| {}),
             with(|notes| notes.critique_finished = false),
-            with(|notes| notes.judgment = None),
+            with(|notes| notes.critique += "\nOverall judgment: Correct"),
             with(|notes| notes.critique.insert_str(0, "As the hint says, ")),
-            with(|notes| notes.critique.insert_str(0, "The hint says. ")),
-            with(|notes| notes.critique.insert_str(0, "A hint of doubt. ")),
-            with(|notes| notes.critic_instruction = "word ".repeat(100)),
-            with(|notes| notes.critic_instruction = "word ".repeat(99)),
             with(|notes| notes.revised_success = false),
         ],
     )];
-    let strict = Filters {
-        keep_failed: false,
-        ..ALL
+    let made = samples(&groups, of(&assignments), "forest.jsonl".as_ref(), "x");
+    let lessons = lesson_rows(&made.tried, Gate::Strict).unwrap();
+    let options = LessonOptions {
+        count_tokens: None,
+        max_tokens: 2048,
+        only_successful: true,
+        only_judged: true,
+        balance: false,
+        one_per_problem: false,
+        seed: Seed(1),
     };
-    let written = lessons(&groups, &strict, words, Seed(1));
-    assert_eq!(ids(&written), ["a/0", "a/6", "a/8"]);
-    let expected = [
-        ("dropped: mentions the hint", 2),
-        ("dropped: no judgment that can be read", 1),
-        ("dropped: no verdict", 1),
-        ("dropped: the critique was cut off", 1),
-        ("dropped: the prompt is too long", 1),
-        ("dropped: the revision fails", 1),
-        ("rows", 3),
-        ("samples", 10),
-    ];
-    let expected: BTreeMap<String, usize> = expected
-        .iter()
-        .map(|(name, n)| ((*name).to_owned(), *n))
-        .collect();
-    assert_eq!(written.counts, expected);
-    assert_eq!(
-        ids(&lessons(&groups, &ALL, words, Seed(1))),
-        ["a/0", "a/6", "a/8", "a/9"]
-    );
-}
-
-#[test]
-fn rows_are_read_back_as_lessons() {
-    let groups = [group("a", vec![Some(sample(true, Correct))])];
-    let written = lessons(&groups, &ALL, words, Seed(1));
-    let line = serde_json::to_string(&written.rows[0]).unwrap();
-    let lesson: CriticLesson = serde_json::from_str(&line).unwrap();
-    assert_eq!(lesson, written.rows[0].lesson);
-    assert!(!line.contains("It is wrong."), "{line}");
-}
-
-#[test]
-fn one_row_a_problem_where_that_is_wanted() {
-    let two = || vec![Some(sample(false, Incorrect)), Some(sample(true, Correct))];
-    let groups = [group("a", two()), group("b", two())];
-    let filters = Filters {
-        remove_duplicates: true,
-        ..ALL
-    };
-    let written = lessons(&groups, &filters, words, Seed(1));
-    assert_eq!(ids(&written), ["a/0", "b/0"]);
-    assert_eq!(written.counts["dropped: another row of its problem"], 2);
-}
-
-#[test]
-fn pairs_are_all_solutions_that_were_judged() {
-    let groups = [group("a", vec![None, Some(sample(true, Correct))])];
-    let found = pairs(&groups);
-    assert_eq!(found.len(), 1);
-    assert_eq!(
-        (found[0].id.as_str(), found[0].problem_id.as_str()),
-        ("a/1", "a")
-    );
-    assert_eq!(found[0].sanitized_solution, "```python\nx\n```");
-}
-
-proptest! {
-    #[test]
-    fn balanced_rows_judge_as_solutions_are(
-        samples in prop::collection::vec((any::<bool>(), any::<bool>()), 1..60), seed: u64
-    ) {
-        let notes = samples.iter().map(|&(success, correct)| {
-            Some(sample(success, if correct { Correct } else { Incorrect }))
-        });
-        let groups = [group("a", notes.collect())];
-        let filters = Filters { balance: true, ..ALL };
-        let all = lessons(&groups, &ALL, words, Seed(seed));
-        let some = lessons(&groups, &filters, words, Seed(seed));
-        prop_assert_eq!(&some, &lessons(&groups, &filters, words, Seed(seed)));
-        prop_assert_eq!(some.counts["dropped: balancing"], all.rows.len() - some.rows.len());
-        let of = |written: &Written, judgment| {
-            written.rows.iter().filter(|row| row.judgment == judgment).count() as f64
-        };
-        let (correct, incorrect) = (of(&some, Correct), of(&some, Incorrect));
-        let right = samples.iter().filter(|(success, _)| *success).count() as f64;
-        let wrong = samples.len() as f64 - right;
-        // One class is whole, and the other is off by less than a row.
-        prop_assert!(correct == of(&all, Correct) || incorrect == of(&all, Incorrect));
-        if right > 0.0 && wrong > 0.0 {
-            let off = (correct - incorrect * right / wrong).abs().min((incorrect - correct * wrong / right).abs());
-            prop_assert!(off < 1.0, "{correct} {incorrect} {right} {wrong}");
-        } else {
-            prop_assert!((right > 0.0 || correct == 0.0) && (wrong > 0.0 || incorrect == 0.0));
-        }
-        let places: Vec<&str> = ids(&some);
-        let order: Vec<&str> = ids(&all).into_iter().filter(|id| places.contains(id)).collect();
-        prop_assert_eq!(places, order);
-    }
+    let (kept, steps) = filter_lessons(lessons, &options);
+    assert_eq!(kept.len(), 1);
+    let dropped: Vec<u64> = steps.iter().map(|step| step.dropped).collect();
+    assert_eq!(dropped, [1, 1, 0, 1, 1, 0, 0]);
 }

@@ -10,6 +10,7 @@ mod failure;
 mod grade;
 mod graph;
 mod graph_operation;
+mod hub;
 mod judge;
 mod machine;
 mod model;

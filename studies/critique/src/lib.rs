@@ -23,7 +23,7 @@ pub mod tiny;
 pub use hint::hint;
 pub use lesson::{CriticLesson, lesson_order};
 pub use make::{Checked, Made, MakeError, make_tasks};
-pub use play::{CRITIC, Notes, Purpose, REVISER};
+pub use play::{CRITIC, GENERATOR, Notes, Purpose, REVISER};
 pub use reward::{RewardConfig, RewardForm};
 pub use study::{Critique, notes_of};
 pub use task::{Facts, Prompter, Public, Task};

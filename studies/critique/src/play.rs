@@ -2,14 +2,15 @@
 
 use code::{Fence, extract_python, normal_form};
 use judge::{Judge, Verdict, VerdictStatus};
-use record::{Fault, StopReason};
+use record::{Fault, FaultKind, Message, StopReason};
 use rollout::{Cx, Played};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     forest::Votes,
     format::{Gate, Judgment, Reading, read_critique},
-    prompts::{critique_prompt, revision_prompt},
+    hint::hint,
+    prompts::{critique_prompt, hinted_critique_prompt, revision_prompt},
     reward::{RewardConfig, rewarded},
     task::Task,
 };
@@ -18,6 +19,8 @@ use crate::{
 pub const CRITIC: &str = "critic";
 /// The frozen role that rewrites the program.
 pub const REVISER: &str = "reviser";
+/// The role that writes programs from statements.
+pub const GENERATOR: &str = "generator";
 
 /// Whether an episode is played for its reward or for its measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,16 @@ pub(crate) struct Criticism {
     pub(crate) judgment: Option<Judgment>,
 }
 
+impl Criticism {
+    /// Nothing was said.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            text: String::new(),
+            judgment: None,
+        }
+    }
+}
+
 /// What a critique leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -102,7 +115,29 @@ pub(crate) enum Next {
 
 /// Asks the critic once.
 pub(crate) async fn criticise(gate: Gate, task: &Task, cx: &mut Cx) -> Result<Criticism, Fault> {
-    let critique = cx.ask(CRITIC, &critique_prompt(&task.public)).await?;
+    asked(gate, &critique_prompt(&task.public), cx).await
+}
+
+/// Runs the program, and asks a critic that is told what came of it: gold, so for baselines alone. `None` where what is
+/// to be told leaves the critic no room for an answer.
+pub(crate) async fn criticise_with_hint(
+    judge: &Judge,
+    gate: Gate,
+    task: &Task,
+    cx: &mut Cx,
+) -> Result<Option<Criticism>, Fault> {
+    let program = &task.public.program;
+    let found = task.feedback(judge, program).await.map_err(Fault::infra)?;
+    let hint = hint(&found, cx.seed("hint"));
+    match asked(gate, &hinted_critique_prompt(&task.public, &hint), cx).await {
+        Ok(criticism) => Ok(Some(criticism)),
+        Err(fault) if fault.kind == FaultKind::Grader => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn asked(gate: Gate, prompt: &[Message], cx: &mut Cx) -> Result<Criticism, Fault> {
+    let critique = cx.ask(CRITIC, prompt).await?;
     let reading = match critique.stop {
         StopReason::Stop => read_critique(&critique.text, gate),
         StopReason::Length => Reading::unfinished(),
@@ -144,7 +179,11 @@ pub(crate) async fn follow(
         Next::Keep => {
             notes.passed = task.facts.initially_right;
             notes.consistent = notes.judgment == Some(Judgment::Correct);
-            notes.status = "not run: the program was found correct and kept".to_owned();
+            notes.status = match notes.judgment {
+                Some(_) => "not run: the program was found correct and kept",
+                None => "not run: nothing was said of the program, and it was kept",
+            }
+            .to_owned();
         }
         Next::Revise => revise(judge, task, &mut notes, cx).await?,
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use judge::{Judge, JudgeError, Tests, Verdict};
+use judge::{Feedback, Judge, JudgeError, Tests, Verdict};
 use record::TaskId;
 use rollout::TaskRow;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -119,6 +119,16 @@ impl Task {
     ) -> Result<Verdict, JudgeError> {
         let judge = within(judge, self.gold.time_limit_s);
         judge.verdict(program, &self.gold.tests).await
+    }
+
+    /// The same with what each failed test asked and expected: gold, for hints of baselines alone.
+    pub(crate) async fn feedback(
+        &self,
+        judge: &Judge,
+        program: &str,
+    ) -> Result<Feedback, JudgeError> {
+        let judge = within(judge, self.gold.time_limit_s);
+        judge.feedback(program, &self.gold.tests).await
     }
 
     /// The critique that names the fault exactly, where it is known. Gold: only a scripted critic may say it, which

@@ -15,15 +15,20 @@ use serde::Serialize;
 use super::{SHOWN_ERRORS, load_tokenizer, part_of_an_id, rejected as rows_rejected, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
+    hub::{HubId, gather},
     report::{print_json, print_text},
     screen::{Screen, count_of},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct CritiqueArgs {
-    /// The dataset's files: .jsonl, .json or .parquet, texts also as .gz or .zst
+    /// The dataset's files: .jsonl, .json or .parquet, texts also as .gz or .zst; or OWNER/NAME[@REVISION][:PATH] on the
+    /// Hugging Face hub, in builds with the feature `hub`
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// Where files from the hub are kept [default: hub below --out]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
     /// The folder that the problem files and their manifest are written to
     #[arg(long, alias = "to", value_name = "DIR")]
     out: PathBuf,
@@ -84,6 +89,9 @@ struct Manifest {
     data_source: String,
     split: String,
     files: Vec<Read>,
+    /// Where files are from, each with its commit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hub: Vec<HubId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokenizer: Option<PathBuf>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -120,6 +128,9 @@ pub(super) fn prepare(source: Source, args: &CritiqueArgs, screen: Screen) -> Ou
     let split = split.unwrap_or_else(|| source.usual_split().to_owned());
     let data_source = args.source.clone();
     let data_source = data_source.unwrap_or_else(|| source.name().to_owned());
+    let cache = args.cache.clone();
+    let cache = cache.unwrap_or_else(|| args.out.join("hub"));
+    let gathered = gather(&args.files, &split, &cache, screen)?;
     let mut preparation = Preparation::new(Options {
         source,
         split: split.clone(),
@@ -136,7 +147,7 @@ pub(super) fn prepare(source: Source, args: &CritiqueArgs, screen: Screen) -> Ou
     let mut outputs = Outputs::create(source, &args.out, &split)?;
     let mut files = Vec::new();
     let mut bad = RowErrors::new(SHOWN_ERRORS);
-    for file in &args.files {
+    for file in &gathered.files {
         let mut rows = 0;
         for row in Rows::open(file).asked()? {
             rows += 1;
@@ -170,6 +181,7 @@ pub(super) fn prepare(source: Source, args: &CritiqueArgs, screen: Screen) -> Ou
         data_source,
         written: outputs.finish()?,
         files,
+        hub: gathered.datasets,
         tokenizer: args.tokenizer.clone(),
         held_out: args.held_out.clone(),
         prepared,

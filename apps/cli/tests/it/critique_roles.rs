@@ -103,6 +103,52 @@ fn a_reviser_elsewhere_that_dies_leaves_a_run_to_go_on_with() {
     }
 }
 
+/// Requests of reinforcement are on their way when nobody answers any more.
+#[test]
+fn a_reviser_that_dies_during_reinforcement_leaves_a_run_to_go_on_with() {
+    let directory = TempDir::new().unwrap();
+    let server = reviser();
+    let model = format!("reviser.model={:?}", server.name);
+    let sets = [
+        model.as_str(),
+        "sft.reviser=[]",
+        // Critiques must be readable, for revisers to be asked.
+        "sft.critic=[{rows=800, batch_rows=8, optimizer={lr=4e-3}, mix={}}]",
+        "rl.steps=4",
+        "rl.save_every=1",
+        "rollout.max_fault_share=0.0",
+    ];
+    let (whole, output) = run_of(directory.path(), "whole", &sets);
+    assert_success(&output);
+    let of_evaluations = 12;
+    let of_rl = server.asked() - of_evaluations;
+    assert!(of_rl >= 12, "revisers were asked {of_rl} times");
+
+    server.die_after(8 + of_rl * 2 / 3);
+    let (run, output) = run_of(directory.path(), "broken", &sets);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("without a verdict"),
+        "{}",
+        stderr(&output)
+    );
+    let done = last_step(&run, RL);
+    assert!((1..4).contains(&done), "{done}");
+    assert!(committed(&run).evaluation("sft").is_some());
+
+    let complained = complaint(&resume_to_end(directory.path(), &run), 2, &["127.0.0.1"]);
+    assert_eq!(complained, None);
+    assert_eq!(last_step(&run, RL), done);
+
+    server.come_back();
+    assert_success(&resume_to_end(directory.path(), &run));
+    assert_same_metrics(&run, &whole);
+    assert!(final_weights(&run) == final_weights(&whole));
+    for (_, _, outcome) in played(&run) {
+        assert!(matches!(outcome, Outcome::Graded { .. }), "{outcome:?}");
+    }
+}
+
 #[test]
 fn a_few_unanswered_requests_are_counted_and_no_reward() {
     let directory = TempDir::new().unwrap();

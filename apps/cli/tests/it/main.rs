@@ -23,6 +23,7 @@ mod data;
 mod determinism;
 mod etude;
 mod graph;
+mod hub;
 mod interrupts;
 mod judge;
 mod logprobs;

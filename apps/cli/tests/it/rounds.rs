@@ -148,6 +148,68 @@ fn there_rounds(run: &Path, name: &str) -> f64 {
     rounds.metrics["pass_at_1/round-2"].value
 }
 
+/// A model of the run writes three programs of every problem, and what is known of the tasks' own is of no use.
+#[test]
+fn a_generator_writes_the_programs_that_rounds_begin_with() {
+    let directory = TempDir::new().unwrap();
+    let run = directory.path().join("run");
+    let mut asked = arguments(&run);
+    for set in [
+        "eval.rounds=1",
+        "eval.widths=[1, 3, 1, 1]",
+        "eval.pairs.votes=1",
+        "tasks.eval=4",
+        "generator={temperature=1.0, max_tokens=64, model={hidden_size=32, intermediate_size=64, layers=2, heads=2, \
+         kv_heads=1, context=384}}",
+        "sft.generator=[{rows=80, batch_rows=8, optimizer={lr=5e-3}, mix={right=0.5}}]",
+        "sft.reviser=[{rows=80, batch_rows=8, optimizer={lr=5e-3}, mix={}}]",
+        "sft.critic=[{rows=80, batch_rows=8, optimizer={lr=5e-3}, mix={}}]",
+    ] {
+        asked.extend(["--set".to_owned(), set.to_owned()]);
+    }
+    assert_success(&etude(directory.path(), asked).output().unwrap());
+    let replay = committed(&run);
+    let tasks = fs::read_to_string(run.join("tasks/eval.jsonl")).unwrap();
+    let problems: std::collections::BTreeSet<String> = tasks
+        .lines()
+        .map(|line| {
+            let task: serde_json::Value = serde_json::from_str(line).unwrap();
+            task["facts"]["function"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let n = problems.len();
+    for name in [
+        "no-critique",
+        "self-critique",
+        "hinted-critique",
+        "sft",
+        "rl",
+    ] {
+        let text = fs::read_to_string(run.join(format!("forest-{name}.jsonl"))).unwrap();
+        let lines = read_forest(&text).unwrap();
+        let of = |kind| lines.iter().filter(|line| line.node_type == kind).count();
+        let found = [
+            NodeType::Root,
+            NodeType::Generation,
+            NodeType::CritiqueRevision,
+        ]
+        .map(of);
+        assert_eq!(found, [n, 3 * n, 2 * 3 * n], "{name}");
+        let rounds = replay.evaluation(&format!("{name}/rounds")).unwrap();
+        assert!(rounds.metrics.contains_key("pass_at_1/round-2"));
+    }
+    assert!(replay.evaluation("oracle").is_none());
+    assert!(run.join("checkpoints/generator").exists());
+    // The same programs once more, from the run alone.
+    let mut again = etude(directory.path(), ["eval".as_ref(), run.as_os_str()]);
+    let output = again.arg("--json").output().unwrap();
+    assert_success(&output);
+    let start = &replay.evaluation("start").unwrap().metrics["pass_at_1"];
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(told.to_string().contains("round-2"), "{told}");
+    assert!((0.0..=1.0).contains(&start.value));
+}
+
 #[test]
 fn impossible_widths_are_refused_before_anything_is_done() {
     let directory = TempDir::new().unwrap();

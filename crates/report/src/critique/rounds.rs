@@ -13,7 +13,13 @@ use crate::{
 const ROUNDS: &str = "/rounds";
 
 /// Evaluations that are shown beside others in every round, and not where before is compared with after.
-pub(super) const BASELINES: [&str; 4] = ["start", "self-critique", "execution-feedback", "oracle"];
+pub(super) const BASELINES: [&str; 5] = [
+    "start",
+    "self-critique",
+    "execution-feedback",
+    "hinted-critique",
+    "oracle",
+];
 
 /// What is compared over seeds, of however many rounds there are.
 pub(super) const OVER_SEEDS: [&str; 22] = [

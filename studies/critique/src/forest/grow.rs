@@ -40,6 +40,8 @@ struct Node {
     /// In the layer before.
     parent: usize,
     id: TaskId,
+    /// What the generator answered, of programs that it wrote.
+    answer: Option<String>,
     program: String,
     right: bool,
     verdict: Option<Verdict>,
@@ -50,8 +52,9 @@ struct Node {
 }
 
 impl Forest {
-    /// The first layer: `tasks` as they are, with what [`super::Start`] found. Those without a verdict are left
-    /// out. `problem` names what each is a program of.
+    /// The first layer: what [`super::Start`] found of the programs of `tasks`, or of those that were sampled for
+    /// them, each then a task of its own. Those without a verdict are left out. `problem` names what each is a program
+    /// of.
     pub fn planted(
         tasks: &[Arc<Task>],
         groups: &[Group],
@@ -65,24 +68,38 @@ impl Forest {
             stop_at_correct,
         };
         for (task, group) in tasks.iter().zip(groups) {
-            let Some(started) = group.episodes.iter().find_map(Started::of) else {
-                continue;
-            };
-            forest.layers[0].push(Node {
-                origin: forest.origins.len(),
-                parent: 0,
-                id: task.id.clone(),
-                program: started.program,
-                right: started.passed,
-                verdict: Some(started.verdict),
-                said: None,
-                weight: 1.0,
-                goes_on: true,
-            });
-            forest.problems.push(problem(task));
-            forest.origins.push(task.clone());
+            for (number, episode) in group.episodes.iter().enumerate() {
+                let Some(started) = Started::of(episode) else {
+                    continue;
+                };
+                let origin = match &started.answer {
+                    None => task.clone(),
+                    Some(_) => {
+                        let id = TaskId(format!("{}/{number}", problem(task)));
+                        Arc::new(task.with_program(id, started.program.clone(), started.passed))
+                    }
+                };
+                forest.plant(origin, started, problem(task));
+            }
         }
         forest
+    }
+
+    fn plant(&mut self, origin: Arc<Task>, started: Started, problem: TaskId) {
+        self.layers[0].push(Node {
+            origin: self.origins.len(),
+            parent: 0,
+            id: origin.id.clone(),
+            answer: started.answer,
+            program: started.program,
+            right: started.passed,
+            verdict: Some(started.verdict),
+            said: None,
+            weight: 1.0,
+            goes_on: true,
+        });
+        self.problems.push(problem);
+        self.origins.push(origin);
     }
 
     /// The programs to criticise next, as tasks.
@@ -143,6 +160,7 @@ impl Forest {
                 origin: node.origin,
                 parent,
                 id,
+                answer: None,
                 right: notes.passed,
                 verdict: match &notes.revision {
                     Some(_) => notes.verdict,
@@ -248,7 +266,7 @@ impl Forest {
                 let line = Line::below(
                     parent,
                     *number,
-                    (&node.program, &node.program),
+                    (node.answer.as_ref().unwrap_or(&node.program), &node.program),
                     critique,
                     node.right,
                     verdict,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     format::{Judgment, majority},
-    play::{Criticism, Next, criticise, follow},
+    play::{Criticism, Next, criticise, criticise_with_hint, follow},
     study::Critique,
     task::Task,
 };
@@ -23,6 +23,9 @@ pub struct Round {
     pub votes: u32,
     /// Programs that are found correct stay as they are, and are criticised no more.
     pub stop_at_correct: bool,
+    /// The critic is told what running the program gave, expected values and all: a baseline that bounds what running
+    /// programs could tell.
+    pub hinted: bool,
 }
 
 /// What several critiques of one program judged.
@@ -41,7 +44,18 @@ impl Study for Round {
         let Critique { judge, reward, .. } = &self.critique;
         let mut critiques = Vec::new();
         for _ in 0..self.votes.max(1) {
-            critiques.push(criticise(reward.gate, task, cx).await?);
+            let criticism = if self.hinted {
+                criticise_with_hint(judge, reward.gate, task, cx).await?
+            } else {
+                Some(criticise(reward.gate, task, cx).await?)
+            };
+            match criticism {
+                Some(criticism) => critiques.push(criticism),
+                None => {
+                    let nothing = (Criticism::nothing(), None);
+                    return follow(judge, reward, task, nothing, Next::Keep, cx).await;
+                }
+            }
         }
         let votes = (critiques.len() > 1).then(|| Votes::of(&critiques));
         let criticism = followed(critiques, cx.seed("vote"));

@@ -1,22 +1,34 @@
-//! The first layer of a forest: initial programs and what their tests say of them.
+//! The first layer of a forest: initial programs, given or sampled, and what their tests say of them.
 
 use std::collections::BTreeMap;
 
+use code::{Fence, extract_python};
 use judge::{Judge, Verdict};
 use record::{Cluster, Episode, Estimate, Fault, Group, Reward, proportion};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
 
-use crate::{play::verdict_of, study::judge_counters, task::Task};
+use crate::{
+    play::{GENERATOR, verdict_of},
+    prompts::generation_prompt,
+    study::judge_counters,
+    task::Task,
+};
 
-/// Runs the tests of programs as they are, and asks nobody.
+/// Runs the tests of initial programs.
 pub struct Start {
     pub judge: Judge,
+    /// The generator writes the programs, from the problem's statement alone; else they are those of the tasks, and
+    /// nobody is asked.
+    pub generates: bool,
 }
 
 /// What such an episode notes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Started {
+    /// What the generator answered, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     pub program: String,
     pub passed: bool,
     pub verdict: Verdict,
@@ -33,10 +45,20 @@ impl Started {
 impl Study for Start {
     type Task = Task;
 
-    async fn play<'a>(&'a self, task: &'a Task, _: &'a mut Cx) -> Result<Played, Fault> {
-        let program = task.public.program.clone();
-        let verdict = verdict_of(&self.judge, task, &program).await?;
+    async fn play<'a>(&'a self, task: &'a Task, cx: &'a mut Cx) -> Result<Played, Fault> {
+        let public = &task.public;
+        let (answer, program) = if self.generates {
+            let asked = generation_prompt(&public.statement, public.prompter);
+            let answer = cx.ask(GENERATOR, &asked).await?.text;
+            let program = extract_python(&answer, Fence::First).program.to_owned();
+            (Some(answer), program)
+        } else {
+            (None, public.program.clone())
+        };
+        let running = verdict_of(&self.judge, task, &program);
+        let verdict = cx.in_sandbox(running).await?;
         let started = Started {
+            answer,
             program,
             passed: verdict.passed,
             verdict,

@@ -14,7 +14,7 @@ use record::Message;
 pub use examples::{LEFT_OUT, without_examples};
 pub use published::SYSTEM;
 pub use sanitise::{desanitise, fenced, sanitise};
-pub use tiny::{critic_lesson, reviser_lesson};
+pub use tiny::{critic_lesson, generator_lesson, reviser_lesson};
 
 use crate::task::{Prompter, Public};
 

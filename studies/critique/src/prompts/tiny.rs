@@ -4,7 +4,7 @@ use record::Message;
 
 use crate::{
     task::{Prompter, Public},
-    tiny::{CriticRow, ReviserRow},
+    tiny::{CriticRow, GeneratorRow, ReviserRow},
 };
 
 pub(super) fn generation(statement: &str) -> Vec<Message> {
@@ -42,6 +42,11 @@ pub fn critic_lesson(row: CriticRow) -> (Vec<Message>, String) {
         prompter: Prompter::Tiny,
     };
     (critique(&task), row.critique)
+}
+
+/// What a supervised row teaches the generator.
+pub fn generator_lesson(row: GeneratorRow) -> (Vec<Message>, String) {
+    (generation(&row.statement), row.program)
 }
 
 /// What a supervised row teaches the reviser.

@@ -5,4 +5,4 @@ mod rows;
 mod study;
 
 pub use rows::{Samples, samples};
-pub use study::{Assignment, GENERATOR, Synthesis, SynthesisNotes};
+pub use study::{Assignment, Synthesis, SynthesisNotes};

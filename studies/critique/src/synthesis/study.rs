@@ -12,13 +12,10 @@ use crate::{
     data::Problem,
     format::{Gate, Judgment, Reading, read_critique},
     hint::hint,
-    play::{CRITIC, REVISER},
+    play::{CRITIC, GENERATOR, REVISER},
     prompts::{critique_prompt, generation_prompt, hinted_critique_prompt, revision_prompt},
     task::Public,
 };
-
-/// The role that writes solutions.
-pub const GENERATOR: &str = "generator";
 
 /// A problem to write solutions and critiques for.
 #[derive(Clone, Debug)]

@@ -41,6 +41,20 @@ impl Default for CriticMix {
     }
 }
 
+/// Which programs the generator learns to write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GeneratorMix {
+    /// Share of rows whose program is right; the others have the draft's planted bug, where it has one.
+    pub right: f64,
+}
+
+impl Default for GeneratorMix {
+    fn default() -> Self {
+        Self { right: 1.0 }
+    }
+}
+
 /// What the reviser learns to follow: always the letter of the critique, never the statement.
 ///
 /// The kinds are weights; they need not sum to 1. All but the edits, `good` and `wrong_suggestion`

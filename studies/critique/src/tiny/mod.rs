@@ -67,8 +67,8 @@ pub use draft::{Draft, Drafts, N_CALLS, N_INPUTS, Planted, Split, draft, drafts}
 pub use families::{Family, TaskSet};
 pub use function::{Bug, Choices, Function, Slot, Wrong};
 pub use kind::Kind;
-pub use mix::{CriticMix, MixError, ReviserMix};
-pub use rows::{CriticRow, CriticRows, ReviserRow, ReviserRows};
+pub use mix::{CriticMix, GeneratorMix, MixError, ReviserMix};
+pub use rows::{CriticRow, CriticRows, GeneratorRow, GeneratorRows, ReviserRow, ReviserRows};
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use super::critique::write_critique;
 use super::draft::Draft;
 use super::function::Choices;
 use super::kind::Kind;
-use super::mix::{CriticMix, Kinds, MixError, ReviserMix, share};
+use super::mix::{CriticMix, GeneratorMix, Kinds, MixError, ReviserMix, share};
 
 /// One example for the critic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,6 +74,48 @@ impl<'a> CriticRows<'a> {
             program: draft.function.program(&choices),
             critique: write_critique(&draft.function, &choices, None, kind, &mut rng).text,
             kind,
+        }
+    }
+}
+
+/// One example for the generator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GeneratorRow {
+    pub statement: String,
+    pub program: String,
+}
+
+/// An endless supply of generator rows, in the manner of [`CriticRows`].
+#[derive(Clone, Debug)]
+pub struct GeneratorRows<'a> {
+    drafts: &'a [Draft],
+    right: f64,
+    seed: Seed,
+}
+
+impl<'a> GeneratorRows<'a> {
+    /// # Errors
+    /// A share outside of [0, 1], no drafts.
+    pub fn new(drafts: &'a [Draft], mix: &GeneratorMix, seed: Seed) -> Result<Self, MixError> {
+        not_empty(drafts)?;
+        Ok(Self {
+            drafts,
+            right: share("right", mix.right)?,
+            seed: seed.stream("generator-rows", 0),
+        })
+    }
+
+    pub fn row(&self, index: u64) -> GeneratorRow {
+        let draft = nth(self.drafts, self.seed, index);
+        let mut rng = self.seed.stream("row", index).rng();
+        let program = if rng.random_bool(self.right) {
+            draft.function.reference()
+        } else {
+            draft.program()
+        };
+        GeneratorRow {
+            statement: draft.function.statement.clone(),
+            program,
         }
     }
 }
@@ -248,6 +290,28 @@ mod tests {
         assert!((0..20).any(|index| rows.row(index) != other.row(index)));
         let critic = CriticRows::new(&drafts, &CriticMix::default(), Seed(2)).unwrap();
         assert!((0..50).all(|index| critic.row(index).kind == Kind::Good));
+    }
+
+    #[test]
+    fn generators_learn_right_programs_as_often_as_asked() {
+        let drafts = some(200);
+        for (right, between) in [(0.0, 0..1), (0.5, 60..140), (1.0, 200..201)] {
+            // Of drafts with a bug in them.
+            let rows = GeneratorRows::new(&drafts, &GeneratorMix { right }, Seed(2)).unwrap();
+            let mut seen = (0, 0);
+            for index in 0..2_000 {
+                let row = rows.row(index);
+                let draft = nth(&drafts, rows.seed, index);
+                assert_eq!(row.statement, draft.function.statement);
+                if draft.planted().is_some() {
+                    seen.1 += 1;
+                    seen.0 += usize::from(row.program == draft.function.reference());
+                }
+            }
+            let share = 200 * seen.0 / seen.1;
+            assert!(between.contains(&share), "{right}: {seen:?}");
+        }
+        assert!(GeneratorRows::new(&drafts, &GeneratorMix { right: 1.1 }, Seed(0)).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use critique::{
-    CRITIC, Critique, Made, Purpose, REVISER, RewardConfig, Task,
+    CRITIC, Critique, GENERATOR, Made, Purpose, REVISER, RewardConfig, Task,
     forest::{Forest, NodeType, Round, Start, initial_programs, read_forest},
     metrics::rounds::{Trajectory, of_rounds},
     tiny::Split,
@@ -33,6 +33,7 @@ impl Rounds<'_> {
     async fn start(&self, tasks: &[Arc<Task>]) -> Forest {
         let study = Start {
             judge: self.judge.clone(),
+            generates: false,
         };
         let runner = Runner::new(Arc::new(study), Roles::default(), Options::default());
         let groups = runner.play(0, tasks, 1, Seed(0), |_| {}).await.unwrap();
@@ -58,6 +59,7 @@ impl Rounds<'_> {
             },
             votes: self.votes,
             stop_at_correct: self.stop_at_correct,
+            hinted: false,
         };
         let runner = Runner::new(Arc::new(study), roles, Options::default());
         let tasks = forest.frontier();
@@ -221,6 +223,115 @@ async fn the_majority_of_several_critiques_decides() {
     assert_eq!((votes.correct, votes.incorrect), (2, 1));
     assert!(notes.passed && notes.revision.is_none());
     assert!(forest.frontier().is_empty());
+}
+
+/// The generator sees the statement alone and is asked as often as programs are wanted; a critic with a hint knows
+/// which of them are right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_are_sampled_and_criticised_by_what_running_them_gave() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let judge = judge();
+    let made = made_of(&judge, &[false, true]).await;
+    let tasks = tasks(&made);
+    let reads = |request: &policy::Request| chat().tokenizer().decode(&request.prompt).unwrap();
+    let statements: Vec<(String, String)> = made
+        .iter()
+        .map(|one| {
+            (
+                one.task.public.statement.clone(),
+                one.draft.function.reference(),
+            )
+        })
+        .collect();
+    let known = statements.clone();
+    let reference = move |prompt: &str| {
+        let found = known
+            .iter()
+            .find(|(statement, _)| prompt.contains(statement));
+        found.unwrap().1.clone()
+    };
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let writes = ScriptedPolicy::new(chat(), move |request| {
+        let prompt = reads(request);
+        assert!(!prompt.contains("def f("), "{prompt}");
+        Some(match counter.fetch_add(1, Ordering::Relaxed) % 3 {
+            0 => format!("Here:\n```python\n{}\n```", reference(&prompt)),
+            _ => "def f(*_):\n    raise KeyError('no')".to_owned(),
+        })
+    });
+    let sampling = Sampling::greedy(100_000);
+    let roles = Roles::default().bind(GENERATOR, Arc::new(writes), sampling.clone());
+    let study = Start {
+        judge: judge.clone(),
+        generates: true,
+    };
+    let runner = Runner::new(Arc::new(study), roles, Options::default());
+    let groups = runner.play(0, &tasks, 3, Seed(0), |_| {}).await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 6);
+    let mut forest = Forest::planted(&tasks, &groups, |task| task.id.clone(), false);
+    let frontier = forest.frontier();
+    let right = frontier.iter().filter(|task| task.facts.initially_right);
+    assert_eq!((frontier.len(), right.count()), (6, 2));
+
+    let critic = ScriptedPolicy::new(chat(), move |request| {
+        let prompt = reads(request);
+        let passes = prompt.contains("Every test passes");
+        assert!(passes != prompt.contains("KeyError"), "{prompt}");
+        Some(if passes { CORRECT } else { INCORRECT }.to_owned())
+    });
+    let reviser = ScriptedPolicy::always(chat(), "def f(*_):\n    return None");
+    let roles = Roles::default()
+        .bind(CRITIC, Arc::new(critic), sampling.clone())
+        .bind(REVISER, Arc::new(reviser), sampling);
+    let study = Round {
+        critique: Critique {
+            judge: judge.clone(),
+            reward: RewardConfig::default(),
+            purpose: Purpose::Measuring,
+        },
+        votes: 1,
+        stop_at_correct: true,
+        hinted: true,
+    };
+    let runner = Runner::new(Arc::new(study), roles, Options::default());
+    let groups = runner.play(0, &frontier, 1, Seed(1), |_| {}).await.unwrap();
+    forest.grow(&frontier, &groups);
+    let measures = of_rounds(&forest.trajectories());
+    assert_eq!(measures["judgment_f1/round-1"].value, 1.0);
+    let lines = forest.lines();
+    let of = |kind| lines.iter().filter(|line| line.node_type == kind).count();
+    assert_eq!((of(NodeType::Root), of(NodeType::Generation)), (2, 6));
+    let answers = lines.iter().filter_map(|line| line.solution.as_deref());
+    assert_eq!(
+        answers.filter(|answer| answer.starts_with("Here:")).count(),
+        2
+    );
+}
+
+/// A hint for which there is no room leaves the program as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_critic_that_cannot_read_the_hint_says_nothing() {
+    let judge = judge();
+    let made = made_of(&judge, &[true]).await;
+    let tasks = tasks(&made);
+    let silent = ScriptedPolicy::new(chat(), |_| None);
+    let roles = Roles::default().bind(CRITIC, Arc::new(silent), Sampling::greedy(100));
+    let study = Round {
+        critique: Critique {
+            judge: judge.clone(),
+            reward: RewardConfig::default(),
+            purpose: Purpose::Measuring,
+        },
+        votes: 1,
+        stop_at_correct: false,
+        hinted: true,
+    };
+    let runner = Runner::new(Arc::new(study), roles, Options::default());
+    let groups = runner.play(0, &tasks, 1, Seed(1), |_| {}).await.unwrap();
+    let notes = critique::notes_of(&groups[0].episodes[0]).unwrap();
+    assert!(notes.passed && notes.revision.is_none() && notes.judgment.is_none());
 }
 
 /// Made tasks of which these are right.

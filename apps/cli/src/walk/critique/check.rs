@@ -4,9 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, ensure};
 use critique::{
-    CRITIC,
-    prompts::{critic_lesson, reviser_lesson},
-    tiny::{self, CriticMix, CriticRows, ReviserMix, ReviserRows, Split},
+    CRITIC, GENERATOR, REVISER,
+    prompts::{critic_lesson, generator_lesson, reviser_lesson},
+    tiny::{
+        self, CriticMix, CriticRows, GeneratorMix, GeneratorRows, ReviserMix, ReviserRows, Split,
+    },
 };
 use engine::ModelConfig;
 use record::{Message, Seed};
@@ -49,7 +51,8 @@ impl Recipe {
             self.tasks.share_right
         );
         let of_mixes = self.sft.critic.iter().any(|stage| stage.mix.is_some());
-        let supervised = of_mixes || !self.sft.reviser.is_empty();
+        let supervised =
+            of_mixes || !(self.sft.reviser.is_empty() && self.sft.generator.is_empty());
         ensure!(
             self.sft.drafts >= 1 || !(supervised || self.tokenizer.is_some()),
             "sft.drafts must be at least 1: supervised stages and a tokenizer are made from drafts"
@@ -68,7 +71,11 @@ impl Recipe {
             .check()
             .map_err(|error| anyhow!("reward.{error}"))?;
         self.check_roles()?;
-        self.eval.check()?;
+        self.eval.check(self.generator.is_some())?;
+        ensure!(
+            self.generator.is_some() || self.sft.generator.is_empty(),
+            "sft.generator is of a generator, and the recipe has none; add [generator] or leave it out"
+        );
         self.plan.check()?;
         self.check_mixes()?;
         self.check_sandbox()?;
@@ -116,11 +123,14 @@ impl Recipe {
 
     /// Who is trained runs here; who is played elsewhere, or by another role, is asked as it is.
     fn check_roles(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.critic.model != RoleModel::Critic,
-            "critic.model is \"critic\"; that is for reviser.model, where the reviser is the critic itself"
-        );
-        let stages = [self.sft.critic.len(), self.sft.reviser.len()];
+        for (name, role) in self.roles() {
+            ensure!(
+                name == REVISER || role.model != RoleModel::Critic,
+                "{name}.model is \"critic\"; that is for reviser.model, where the reviser is the critic itself"
+            );
+        }
+        let sft = &self.sft;
+        let stages = [sft.critic.len(), sft.reviser.len(), sft.generator.len()];
         for ((name, role), stages) in self.roles().into_iter().zip(stages) {
             let elsewhere = match &role.model {
                 RoleModel::Here(_) => {
@@ -193,6 +203,10 @@ impl Recipe {
             ReviserRows::new(&draft, &stage.mix, seed)
                 .map_err(|error| anyhow!("mix of sft.reviser stage {}: {error}", index + 1))?;
         }
+        for (index, stage) in self.sft.generator.iter().enumerate() {
+            GeneratorRows::new(&draft, &stage.mix, seed)
+                .map_err(|error| anyhow!("mix of sft.generator stage {}: {error}", index + 1))?;
+        }
         Ok(())
     }
 
@@ -221,6 +235,10 @@ impl Recipe {
         Ok(match role {
             "critic" => {
                 critic_lesson(CriticRows::new(&draft, &CriticMix::default(), seed)?.row(0)).0
+            }
+            GENERATOR => {
+                let rows = GeneratorRows::new(&draft, &GeneratorMix::default(), seed)?;
+                generator_lesson(rows.row(0)).0
             }
             _ => reviser_lesson(ReviserRows::new(&draft, &ReviserMix::default(), seed)?.row(0)).0,
         })

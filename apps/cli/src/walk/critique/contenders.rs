@@ -19,6 +19,11 @@ pub(super) enum Voice {
     Silence,
     /// What running it gave: how many tests passed, and how the first that did not ended.
     ExecutionFeedback,
+    /// What a model says of it that is told what running it gave, inputs and expected values included.
+    Hinted {
+        answers: Answers,
+        sampling: Sampling,
+    },
     /// The critique that is known to be right, and nothing where none is known: bounds what a reviser can be
     /// told.
     Oracle,
@@ -28,7 +33,7 @@ impl Voice {
     /// What is said of a program that the tests found to be `verdict`; `None` leaves it as it is.
     pub(super) fn text(&self, task: &Task, verdict: Option<&Verdict>) -> Option<String> {
         match self {
-            Self::Model { .. } => None,
+            Self::Model { .. } | Self::Hinted { .. } => None,
             Self::Silence => Some(String::new()),
             Self::ExecutionFeedback => verdict.map(feedback),
             Self::Oracle => task.right_critique().map(ToOwned::to_owned),
@@ -38,7 +43,7 @@ impl Voice {
     /// Critiques of every program: fixed texts would only repeat themselves.
     pub(super) fn votes(&self, recipe: &Recipe) -> u32 {
         match self {
-            Self::Model { .. } => recipe.eval.votes,
+            Self::Model { .. } | Self::Hinted { .. } => recipe.eval.votes,
             _ => 1,
         }
     }

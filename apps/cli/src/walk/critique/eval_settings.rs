@@ -98,7 +98,12 @@ impl Eval {
         self.widths.iter().skip(2).copied().collect()
     }
 
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    /// Programs that a generator writes for every problem.
+    pub(crate) fn programs(&self) -> u32 {
+        self.widths.get(1).copied().unwrap_or(1)
+    }
+
+    pub(crate) fn check(&self, has_generator: bool) -> anyhow::Result<()> {
         ensure!(self.samples >= 1, "eval.samples must be at least 1");
         ensure!(self.votes >= 1, "eval.votes must be at least 1");
         ensure!(
@@ -110,7 +115,16 @@ impl Eval {
             self.pairs.as_ref().is_none_or(|pairs| pairs.votes >= 1),
             "eval.pairs.votes must be at least 1"
         );
+        ensure!(
+            !has_generator || self.forest.is_none(),
+            "eval.forest and [generator] both say what the initial programs are; leave one of them out"
+        );
         if self.widths.is_empty() {
+            ensure!(
+                !has_generator,
+                "[generator] writes the initial programs of forests; say how many for each problem with eval.widths, as \
+                 [1, 5, 1]: problems, programs of each, critiques of every program"
+            );
             return Ok(());
         }
         ensure!(
@@ -125,10 +139,15 @@ impl Eval {
             self.widths
         );
         ensure!(
-            self.widths[..2] == [1, 1],
-            "eval.widths begins with {:?}; the initial programs are those of the tasks, one each, so it begins with \
-             [1, 1]: several programs of a problem are several tasks",
-            &self.widths[..2]
+            self.widths[0] == 1,
+            "eval.widths begins with {}; every problem is one root, so it begins with 1",
+            self.widths[0]
+        );
+        ensure!(
+            has_generator || self.widths[1] == 1,
+            "eval.widths asks for {} programs of every problem, and nobody writes them: add a [generator], or begin with \
+             [1, 1] and have several programs of a problem as several tasks",
+            self.widths[1]
         );
         Ok(())
     }
@@ -159,7 +178,15 @@ mod tests {
         assert_eq!(rounds.branches(), [2, 1, 1]);
         assert_eq!(widths.branches(), [2, 1, 1]);
         assert!(rounds.in_rounds() && widths.in_rounds());
-        assert!(rounds.check().is_ok() && widths.check().is_ok());
+        assert!(rounds.check(false).is_ok() && widths.check(false).is_ok());
+        // Somebody is to write the programs, and then it must be said how many.
+        assert!(rounds.check(true).is_err() && widths.check(true).is_ok());
+        let five = Eval {
+            widths: vec![1, 5, 2],
+            ..Eval::default()
+        };
+        assert_eq!((five.programs(), five.branches()), (5, vec![2]));
+        assert!(five.check(true).is_ok() && five.check(false).is_err());
     }
 
     #[test]
@@ -180,11 +207,12 @@ mod tests {
             "rounds = 65",
             "widths = [1, 1]",
             "widths = [1, 5, 1]",
+            "widths = [2, 1, 1]",
             "widths = [1, 1, 0]",
             "widths = [1, 1, 1]\nrounds = 2",
         ] {
             let eval = recipe::resolve::<Eval>(text, "here", &[]).unwrap().value;
-            assert!(eval.check().is_err(), "{text}");
+            assert!(eval.check(false).is_err(), "{text}");
         }
     }
 }

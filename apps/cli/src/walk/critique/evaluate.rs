@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use chat::Chat;
 use critique::{
-    CRITIC, Critique, Purpose, REVISER, Task, forest::Round, metrics::rounds::Trajectory,
+    CRITIC, Critique, GENERATOR, Purpose, REVISER, Task, forest::Round, metrics::rounds::Trajectory,
 };
 use engine::Model;
 use eval::Evaluated;
@@ -17,7 +17,7 @@ use super::{
     contenders::Voice,
     instruments::Instruments,
     lessons::{CRITIC_SFT, REVISER as REVISER_CHECKPOINT},
-    players::{Weights, player, revising, spoken},
+    players::{Weights, generating, player, revising, spoken},
     prompts::fitting,
     recipe::Recipe,
     reinforce::CRITIC_RL,
@@ -75,8 +75,8 @@ impl CritiqueRun<'_> {
         &self,
         sets: &TaskSets<Task>,
         chats: &Chats,
-        critic: &Weights,
-        reviser: &Weights,
+        (critic, reviser): (&Weights, &Weights),
+        generator: &Weights,
     ) -> Outcome<Option<Vec<Trajectory>>> {
         self.frame.screen.headline(match self.recipe.rl {
             Some(_) => "Evaluation before reinforcement, on held-out tasks",
@@ -94,7 +94,8 @@ impl CritiqueRun<'_> {
         }
         if self.recipe.eval.in_rounds() {
             let tasks = initial(self.recipe, &sets.eval)?;
-            let rounds = self.rounds(&tasks);
+            let generator = generating(self.recipe, self.instruments, chats, generator)?;
+            let rounds = self.rounds(&tasks, generator);
             self.begin(&rounds)?;
             let no_critique = self.baselines(&rounds, &reviser)?;
             let contender = self.contender(name, policy, critic, reviser);
@@ -131,35 +132,59 @@ impl CritiqueRun<'_> {
         if !self.recipe.eval.baselines {
             return Ok(none);
         }
+        let sampling = self.recipe.critic.sampling();
         let itself = Voice::Model {
             answers: reviser.clone(),
-            sampling: self.recipe.critic.sampling(),
+            sampling: sampling.clone(),
         };
-        for (name, policy, critic) in [
-            ("self-critique", "the reviser as its own critic", itself),
+        let hinted = Voice::Hinted {
+            answers: reviser.clone(),
+            sampling,
+        };
+        let is_known =
+            |task: &Arc<Task>| self.recipe.generator.is_none() && task.right_critique().is_some();
+        let known = rounds.tasks.iter().filter(|task| is_known(task)).count();
+        for (name, policy, critic, applies) in [
+            (
+                "self-critique",
+                "the reviser as its own critic",
+                itself,
+                true,
+            ),
             (
                 "execution-feedback",
                 "the report of the test run",
                 Voice::ExecutionFeedback,
+                true,
+            ),
+            (
+                "hinted-critique",
+                "the reviser as its own critic, told what running the program gave",
+                hinted,
+                known < rounds.tasks.len(),
             ),
             (
                 "oracle",
                 "the right critique, where it is known",
                 Voice::Oracle,
+                known > 0,
             ),
         ] {
-            contend(name, policy, critic, Some(&none))?;
+            if applies {
+                contend(name, policy, critic, Some(&none))?;
+            }
         }
         Ok(none)
     }
 
-    fn rounds<'a>(&'a self, tasks: &'a [Arc<Task>]) -> Rounds<'a> {
+    fn rounds<'a>(&'a self, tasks: &'a [Arc<Task>], generator: Option<Answers>) -> Rounds<'a> {
         Rounds {
             instruments: self.instruments,
             recipe: self.recipe,
             tasks,
             seed: self.frame.seed,
             branches: self.recipe.eval.branches(),
+            generator,
         }
     }
 
@@ -199,7 +224,8 @@ impl CritiqueRun<'_> {
         if self.recipe.eval.in_rounds() {
             let contender = self.contender("rl", CRITIC_RL, critic, reviser);
             let tasks = initial(self.recipe, &sets.eval)?;
-            self.contend(&self.rounds(&tasks), &contender, no_critique)?;
+            // Its programs are there since the evaluation before.
+            self.contend(&self.rounds(&tasks, None), &contender, no_critique)?;
             return self.pairs("rl", &contender.critic, &sets.eval);
         }
         self.criticise("rl", CRITIC_RL, critic, reviser, &sets.eval)
@@ -275,13 +301,27 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
         }
         None => (None, None),
     };
-    let chats: Chats = [(CRITIC, chat), (REVISER, reviser_chat)]
-        .into_iter()
-        .filter_map(|(role, chat)| Some((role.to_owned(), chat?)))
-        .collect();
+    let writes = recipe.generator.as_ref();
+    let (generator_chat, generator) = match writes.and_then(|role| role.model.here()) {
+        Some(_) => {
+            let directory = reader.checkpoint_path(GENERATOR).asked()?;
+            let chat = Chat::load(&directory).asked()?;
+            (Some(chat), Some(load(&directory)?))
+        }
+        None => (None, None),
+    };
+    let chats: Chats = [
+        (CRITIC, chat),
+        (REVISER, reviser_chat),
+        (GENERATOR, generator_chat),
+    ]
+    .into_iter()
+    .filter_map(|(role, chat)| Some((role.to_owned(), chat?)))
+    .collect();
     let (tasks, _) = fitting(recipe, &chats, &tasks)?;
     let tasks = initial(recipe, &tasks)?;
-    let rounds = rounds_again(again, recipe, &instruments, &tasks)?;
+    let generator = generating(recipe, &instruments, &chats, &generator)?;
+    let rounds = rounds_again(again, recipe, &instruments, (&tasks, generator))?;
     let mut results = Vec::new();
     for (name, policy, weights) in critics {
         let critic = player(&instruments, CRITIC, policy, &chats, &weights)?;
@@ -323,7 +363,7 @@ fn rounds_again<'a>(
     again: &Again<'_>,
     recipe: &'a Recipe,
     instruments: &'a Instruments,
-    tasks: &'a [Arc<Task>],
+    (tasks, generator): (&'a [Arc<Task>], Option<Answers>),
 ) -> Outcome<Option<(Rounds<'a>, Vec<Group>)>> {
     if !recipe.eval.in_rounds() {
         return Ok(None);
@@ -338,6 +378,7 @@ fn rounds_again<'a>(
         tasks,
         seed: Seed(again.args.seed.unwrap_or(recipe.seed)),
         branches,
+        generator,
     };
     let start = again.play(&rounds.start(), &instruments.engines, || {
         format!("{} initial programs", tasks.len())

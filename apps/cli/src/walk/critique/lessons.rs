@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use chat::Chat;
 use critique::{
-    CRITIC,
-    prompts::{critic_lesson, reviser_lesson},
-    tiny::{self, CriticMix, CriticRows, Draft, ReviserMix, ReviserRows, Split},
+    CRITIC, GENERATOR,
+    prompts::{critic_lesson, generator_lesson, reviser_lesson},
+    tiny::{
+        self, CriticMix, CriticRows, Draft, GeneratorMix, GeneratorRows, ReviserMix, ReviserRows,
+        Split,
+    },
 };
 use engine::Model;
 use record::{Datum, Seed};
@@ -63,6 +66,24 @@ impl CritiqueRun<'_> {
             reviser_rows(self.recipe, chat, &stage.mix, index as u64, stage.rows)
         });
         reviser.map(Some)
+    }
+
+    /// The generator after its supervised stages; nothing of one that is played elsewhere, or of a recipe without one.
+    pub(super) fn supervised_generator(&self, chats: &Chats) -> Outcome<Weights> {
+        let generator = self.recipe.generator.as_ref();
+        if generator.and_then(|role| role.model.here()).is_none() {
+            return Ok(None);
+        }
+        self.frame
+            .screen
+            .headline("Supervised: the generator learns to write programs");
+        let chat = chats.of(GENERATOR)?;
+        let stages = &self.recipe.sft.generator;
+        let generator = self.supervised(GENERATOR, GENERATOR, chat, |index| {
+            let stage = &stages[index];
+            generator_rows(self.recipe, chat, &stage.mix, index as u64, stage.rows)
+        });
+        generator.map(Some)
     }
 
     /// All stages of a role, ending in `checkpoint`.
@@ -130,6 +151,21 @@ pub(super) fn reviser_rows(
     let seed = Seed(recipe.seed).stream("reviser-rows", index);
     let rows = ReviserRows::new(&drafts, mix, seed).asked()?;
     let lessons = (0..n as u64).map(|index| reviser_lesson(rows.row(index)));
+    lesson_rows(chat, lessons)
+}
+
+/// The first `n` rows of a generator's stage with this mix.
+pub(super) fn generator_rows(
+    recipe: &Recipe,
+    chat: &Chat,
+    mix: &GeneratorMix,
+    index: u64,
+    n: usize,
+) -> Outcome<Vec<Datum>> {
+    let drafts = drafts(recipe, index);
+    let seed = Seed(recipe.seed).stream("generator-rows", index);
+    let rows = GeneratorRows::new(&drafts, mix, seed).asked()?;
+    let lessons = (0..n as u64).map(|index| generator_lesson(rows.row(index)));
     lesson_rows(chat, lessons)
 }
 

@@ -104,7 +104,8 @@ impl CritiqueRun<'_> {
         let sets = self.fitting(sets, &chats)?;
         let critic = self.supervised_critic(&chats)?;
         let reviser = self.supervised_reviser(&chats)?;
-        let no_critique = self.evaluate_before(&sets, &chats, &critic, &reviser)?;
+        let generator = self.supervised_generator(&chats)?;
+        let no_critique = self.evaluate_before(&sets, &chats, (&critic, &reviser), &generator)?;
         let Some(trained) = self.reinforce(&sets, &chats, &critic, &reviser)? else {
             return Ok(());
         };

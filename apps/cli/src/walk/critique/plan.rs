@@ -1,12 +1,12 @@
 //! What a critique recipe would do, in numbers.
 
 use critique::{
-    CRITIC, REVISER,
-    tiny::{CriticMix, ReviserMix},
+    CRITIC, GENERATOR, REVISER,
+    tiny::{CriticMix, GeneratorMix, ReviserMix},
 };
 
 use super::{
-    lessons::{critic_rows, critic_stage_rows, reviser_rows},
+    lessons::{critic_rows, critic_stage_rows, generator_rows, reviser_rows},
     recipe::Recipe,
     role::RoleModel,
     vocabulary::chats,
@@ -20,9 +20,10 @@ use crate::{
 /// Sandbox runs a second and slot, that the time is estimated with: what the benchmark beside `judge`
 /// prints on a small machine.
 const RUNS_PER_SLOT: f64 = 80.0;
-/// About half of a critic's row and a third of a reviser's are sampled.
+/// About half of a critic's row and of a generator's, and a third of a reviser's are sampled.
 const OF_CRITIC: f64 = 0.45;
 const OF_REVISER: f64 = 0.3;
+const OF_GENERATOR: f64 = 0.5;
 
 pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
     let (common, chats) = (recipe.common(), chats(recipe)?);
@@ -39,6 +40,11 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
         Some(_) => Some(reviser(recipe, &common, &chats, plan)?),
         None => None,
     };
+    let generated = recipe.generator.as_ref();
+    let generated = match generated.and_then(|role| role.model.here()) {
+        Some(_) => generator(recipe, &common, &chats, plan)?,
+        None => 0.0,
+    };
     // Of who is played elsewhere, what it says costs this machine nothing.
     let critic_row = critic.map_or(0.0, |(row, _)| row);
     let revised = match recipe.reviser.model {
@@ -54,7 +60,7 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
         };
         plan.reinforcement(&common, &episode, speed);
     }
-    plan.phase(evaluation_phase(recipe, critic_row, revised));
+    plan.phase(evaluation_phase(recipe, (critic_row, revised, generated)));
     Ok(())
 }
 
@@ -98,6 +104,18 @@ fn reviser(recipe: &Recipe, common: &Common<'_>, chats: &Chats, plan: &mut Plan)
     Ok(length(&reviser_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?))
 }
 
+/// Adds the generator's supervised stages; the length of its rows.
+fn generator(recipe: &Recipe, common: &Common<'_>, chats: &Chats, plan: &mut Plan) -> Outcome<f64> {
+    let (policy, chat) = (common.policy(GENERATOR)?, chats.of(GENERATOR)?);
+    for (index, stage) in recipe.sft.generator.iter().enumerate() {
+        let rows = generator_rows(recipe, chat, &stage.mix, index as u64, TRIAL_ROWS)?;
+        let speed = plan.training_speed(common, policy, index, chat, &rows)?;
+        plan.supervised(GENERATOR, index, &stage.size(), &rows, speed);
+    }
+    let mix = GeneratorMix::default();
+    Ok(length(&generator_rows(recipe, chat, &mix, 0, TRIAL_ROWS)?))
+}
+
 fn tier() -> String {
     sandbox::probe(&crate::machine::sandbox_config(1))
         .best()
@@ -119,15 +137,19 @@ fn tasks_phase(recipe: &Recipe) -> PhasePlan {
     }
 }
 
-fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
+fn evaluation_phase(recipe: &Recipe, (critic, reviser, generator): (f64, f64, f64)) -> PhasePlan {
     let (eval, tasks) = (&recipe.eval, recipe.tasks.eval as f64);
+    let programs = tasks * f64::from(eval.programs());
     let wrong = tasks * (1.0 - recipe.tasks.share_right);
     let gates = if eval.gates { 7.0 * wrong } else { 0.0 };
     // Programs that are revised in all rounds of one critic or baseline.
-    let layers = eval.branches().into_iter().scan(tasks, |programs, width| {
-        *programs *= f64::from(width);
-        Some(*programs)
-    });
+    let layers = eval
+        .branches()
+        .into_iter()
+        .scan(programs, |programs, width| {
+            *programs *= f64::from(width);
+            Some(*programs)
+        });
     let revised: f64 = layers.sum();
     // The critic before and after reinforcement, no critique, and the baselines, of which the reviser itself is asked too.
     let critics = if recipe.rl.is_some() { 2.0 } else { 1.0 };
@@ -141,10 +163,11 @@ fn evaluation_phase(recipe: &Recipe, critic: f64, reviser: f64) -> PhasePlan {
         .pairs
         .as_ref()
         .map_or(0.0, |pairs| 2.0 * f64::from(pairs.votes) * tasks);
-    let start = if eval.in_rounds() { tasks } else { 0.0 };
+    let start = if eval.in_rounds() { programs } else { 0.0 };
     let episodes = gates + played * revised + start;
-    let tokens =
-        (critiques + judged) * OF_CRITIC * critic + (episodes - start) * OF_REVISER * reviser;
+    let tokens = (critiques + judged) * OF_CRITIC * critic
+        + (episodes - start) * OF_REVISER * reviser
+        + start * OF_GENERATOR * generator;
     let threads = recipe.threads as f64;
     PhasePlan {
         phase: "eval".to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chat::Chat;
-use critique::{CRITIC, REVISER};
+use critique::{CRITIC, GENERATOR, REVISER};
 use engine::Model;
 use rollout::Answers;
 
@@ -47,6 +47,18 @@ pub(super) fn revising(
         RoleModel::Critic => player(instruments, CRITIC, REVISER, chats, critic),
         _ => player(instruments, REVISER, REVISER, chats, reviser),
     }
+}
+
+/// Who writes programs, where the recipe has somebody for it.
+pub(super) fn generating(
+    recipe: &Recipe,
+    instruments: &Instruments,
+    chats: &Chats,
+    weights: &Weights,
+) -> Outcome<Option<Answers>> {
+    let generator = recipe.generator.as_ref();
+    let player = generator.map(|_| player(instruments, GENERATOR, GENERATOR, chats, weights));
+    player.transpose()
 }
 
 /// Who plays `role`: its endpoint, or its weights under the sampler's name `name`.

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, anyhow};
 use chat::Chat;
 use critique::{
-    CRITIC, REVISER, Task,
-    prompts::{critique_prompt, revision_prompt, without_examples},
+    CRITIC, GENERATOR, REVISER, Task,
+    prompts::{critique_prompt, generation_prompt, revision_prompt, without_examples},
 };
 use record::Message;
 use serde::Serialize;
@@ -156,8 +156,15 @@ fn rooms<'a>(recipe: &'a Recipe, chats: &'a Chats) -> Outcome<Vec<Room<'a>>> {
         on_top: recipe.critic.max_tokens,
         prompt: |task| revision_prompt(&task.public, ""),
     };
+    let of_generator = recipe.generator.is_some().then_some(Asked {
+        role: GENERATOR,
+        policy: GENERATOR,
+        most: None,
+        on_top: 0,
+        prompt: |task| generation_prompt(&task.public.statement, task.public.prompter),
+    });
     let mut rooms = Vec::new();
-    for asked in [of_critic, of_reviser] {
+    for asked in [of_critic, of_reviser].into_iter().chain(of_generator) {
         let Asked {
             role,
             policy,

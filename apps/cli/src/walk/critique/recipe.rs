@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf, absolute};
 
 use critique::{
-    CRITIC, REVISER, RewardConfig,
-    tiny::{CriticMix, ReviserMix, TaskSet},
+    CRITIC, GENERATOR, REVISER, RewardConfig,
+    tiny::{CriticMix, GeneratorMix, ReviserMix, TaskSet},
 };
 use learn::OptimizerConfig;
 use record::Sampling;
@@ -48,6 +48,9 @@ pub(crate) struct Recipe {
     pub(crate) tokenizer: Option<Tokenizer>,
     pub(crate) critic: Role,
     pub(crate) reviser: Role,
+    /// Who writes the programs that evaluations begin with, in place of those of the tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) generator: Option<Role>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) sft: Sft,
     /// Prompts that leave too little room.
@@ -140,6 +143,8 @@ pub(crate) struct Role {
 pub(crate) struct Sft {
     pub(crate) critic: Vec<CriticStage>,
     pub(crate) reviser: Vec<Stage<ReviserMix>>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) generator: Vec<Stage<GeneratorMix>>,
     /// Steps between checkpoints: what a killed run does again at most.
     pub(crate) save_every: u64,
     /// Distinct drafts that the rows, and a tokenizer, are made from.
@@ -204,6 +209,7 @@ impl Default for Sft {
         Self {
             critic: Vec::new(),
             reviser: Vec::new(),
+            generator: Vec::new(),
             save_every: 200,
             drafts: 0,
         }
@@ -243,13 +249,16 @@ impl Recipe {
     pub(super) fn amend(&mut self, place: &Path) {
         self.critic.model.resolve(place);
         self.reviser.model.resolve(place);
+        if let Some(generator) = &mut self.generator {
+            generator.model.resolve(place);
+        }
         let stages = self.sft.critic.iter_mut();
         for file in stages.filter_map(|stage| stage.file.as_mut()) {
             *file = absolute(&*file).unwrap_or_else(|_| file.clone());
         }
     }
 
-    /// The critic, then the reviser, as far as they are models here.
+    /// The critic, then the reviser, then the generator, as far as they are models here.
     pub(super) fn common(&self) -> Common<'_> {
         let (critic, reviser) = (&self.sft.critic, &self.sft.reviser);
         let critic = self.critic.policy("critic").map(|policy| PolicySettings {
@@ -261,13 +270,19 @@ impl Recipe {
             stages: reviser.iter().map(Stage::size).collect(),
             ..policy
         });
+        let generator = self.generator.as_ref();
+        let generator = generator.and_then(|role| role.policy(GENERATOR));
+        let generator = generator.map(|policy| PolicySettings {
+            stages: self.sft.generator.iter().map(Stage::size).collect(),
+            ..policy
+        });
         Common {
             name: &self.name,
             seed: self.seed,
             threads: self.threads,
             training: self.training,
             tokenizer: self.tokenizer.as_ref(),
-            policies: critic.into_iter().chain(reviser).collect(),
+            policies: critic.into_iter().chain(reviser).chain(generator).collect(),
             rl: self.rl.as_ref(),
             rollout: &self.rollout,
         }
@@ -282,8 +297,10 @@ impl Recipe {
     }
 
     /// Every role's name and settings.
-    pub(super) fn roles(&self) -> [(&'static str, &Role); 2] {
-        [(CRITIC, &self.critic), (REVISER, &self.reviser)]
+    pub(super) fn roles(&self) -> Vec<(&'static str, &Role)> {
+        let generator = self.generator.as_ref().map(|role| (GENERATOR, role));
+        let roles = [(CRITIC, &self.critic), (REVISER, &self.reviser)];
+        roles.into_iter().chain(generator).collect()
     }
 
     /// The roles whose checkpoints are declared and not here, with their directories.
@@ -300,7 +317,10 @@ impl Recipe {
 
     /// Whether there is nothing to train.
     pub(super) fn only_evaluates(&self) -> bool {
-        self.rl.is_none() && self.sft.critic.is_empty() && self.sft.reviser.is_empty()
+        self.rl.is_none()
+            && self.sft.critic.is_empty()
+            && self.sft.reviser.is_empty()
+            && self.sft.generator.is_empty()
     }
 }
 

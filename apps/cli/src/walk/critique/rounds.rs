@@ -1,11 +1,15 @@
 //! Rounds of critique and revision: every contender's forest, its measures and its file.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use anyhow::Context;
 use chat::{BpeOptions, Chat, Tokenizer};
 use critique::{
-    CRITIC, Purpose, REVISER, Task,
+    CRITIC, GENERATOR, Purpose, REVISER, Task,
     forest::{Forest, Line, Round, Start, initial_programs, read_forest},
     metrics::rounds::{Trajectory, of_rounds, relative_gain},
 };
@@ -49,22 +53,37 @@ pub(super) struct Rounds<'a> {
     pub(super) seed: Seed,
     /// Critiques and revisions of every program, round by round.
     pub(super) branches: Vec<u32>,
+    /// Who writes the initial programs, in place of those of the tasks.
+    pub(super) generator: Option<Answers>,
 }
 
 /// Plays a suite and gives back its groups, or those that it was played with before.
 pub(super) type Play<'a, S> = &'a mut dyn FnMut(&Played<'_, S>) -> Outcome<Vec<Group>>;
 
 impl<'a> Rounds<'a> {
-    /// The suite that runs the initial programs.
+    /// The suite that writes the initial programs, where somebody does, and runs them.
     pub(super) fn start(&self) -> Played<'a, Start> {
         let judge = self.instruments.judge.clone();
+        let generator = self.recipe.generator.as_ref().zip(self.generator.as_ref());
+        let (policy, roles, samples) = match generator {
+            None => ("the programs as they are", Roles::default(), 1),
+            Some((role, answers)) => {
+                let roles = Roles::default();
+                let roles = roles.bind_answers(GENERATOR, answers.clone(), role.sampling());
+                let samples = self.recipe.eval.programs();
+                ("the generator's programs", roles, samples)
+            }
+        };
         Played {
             name: START,
-            policy: "the programs as they are",
-            study: Arc::new(Start { judge }),
-            roles: Roles::default(),
+            policy,
+            study: Arc::new(Start {
+                judge,
+                generates: generator.is_some(),
+            }),
+            roles,
             tasks: self.tasks,
-            samples: 1,
+            samples,
             seed: self.seed,
             rollout: &self.recipe.rollout,
             keeps: true,
@@ -100,6 +119,7 @@ impl<'a> Rounds<'a> {
                     critique: self.instruments.critique(self.recipe, Purpose::Measuring),
                     votes: contender.critic.votes(self.recipe),
                     stop_at_correct: stops,
+                    hinted: matches!(contender.critic, Voice::Hinted { .. }),
                 }),
                 roles: Roles::default()
                     .bind_answers(CRITIC, critic, sampling)
@@ -127,7 +147,9 @@ impl<'a> Rounds<'a> {
         frontier: &mut Vec<Arc<Task>>,
     ) -> Outcome<(Answers, Sampling)> {
         let fixed = match critic {
-            Voice::Model { answers, sampling } => return Ok((answers.clone(), sampling.clone())),
+            Voice::Model { answers, sampling } | Voice::Hinted { answers, sampling } => {
+                return Ok((answers.clone(), sampling.clone()));
+            }
             fixed => fixed,
         };
         let texts: BTreeMap<TaskId, String> = frontier
@@ -158,8 +180,15 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// The programs that forests begin with: those of the tasks, or those of the file that the recipe names.
+/// The programs that forests begin with: those of the tasks, or those of the file that the recipe names. Where a
+/// generator writes them, one task of each problem.
 pub(super) fn initial(recipe: &Recipe, tasks: &[Arc<Task>]) -> Outcome<Vec<Arc<Task>>> {
+    if recipe.generator.is_some() {
+        let mut known = BTreeSet::new();
+        let mut first = tasks.to_vec();
+        first.retain(|task| known.insert(task.facts.function.clone()));
+        return Ok(first);
+    }
     let Some(path) = &recipe.eval.forest else {
         return Ok(tasks.to_vec());
     };
@@ -258,7 +287,8 @@ pub(super) fn evaluated(
 fn start_line(evaluated: &Evaluated) -> String {
     let right = share(evaluated, "pass_at_1");
     format!(
-        "{START:<12} pass@1 {right} of the programs as they are{}",
+        "{START:<12} pass@1 {right} of {}{}",
+        evaluated.policy,
         faults(evaluated)
     )
 }

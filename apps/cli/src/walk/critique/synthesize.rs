@@ -8,10 +8,10 @@ use anyhow::anyhow;
 use chat::{Chat, Tokenizer};
 use clap::Args;
 use critique::{
-    CRITIC, REVISER,
+    CRITIC, GENERATOR, REVISER,
     data::{CountTokens, LessonOptions, read_problems},
     format::Gate,
-    synthesis::{Assignment, GENERATOR, Samples, Synthesis, samples},
+    synthesis::{Assignment, Samples, Synthesis, samples},
 };
 use engine::Model;
 use eval::Evaluated;

@@ -6,7 +6,7 @@ use critique::{
     Task,
     data::read_tasks,
     make_tasks,
-    tiny::{self, Split},
+    tiny::{self, Split, TaskSet},
 };
 use serde_json::json;
 
@@ -37,7 +37,10 @@ impl CritiqueRun<'_> {
             .screen
             .headline(match (&files.train_file, &files.eval_file) {
                 (Some(_), Some(_)) => "Tasks: problems and programs of the given files",
-                _ => "Tasks: small Python functions with planted bugs",
+                _ => match files.set {
+                    TaskSet::Functions => "Tasks: small Python functions with planted bugs",
+                    TaskSet::Programs => "Tasks: small Python programs with planted bugs",
+                },
             });
         frame.phase("tasks", || {
             let tasks = &self.recipe.tasks;

@@ -270,6 +270,91 @@ fn forests_become_pairs_and_lessons() {
 }
 
 #[test]
+fn several_problem_files_are_paired_and_supervised_problems_can_be_kept_out() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let (contests, taco) = (rows("004_codecontests"), rows("002_taco_function"));
+    told(&data(
+        path,
+        &["prepare", "codecontests", &contests, "--out", "p", "--json"],
+    ));
+    told(&data(
+        path,
+        &["prepare", "taco", &taco, "--out", "p", "--json"],
+    ));
+    let files = ["p/codecontests_test.jsonl", "p/taco_train.jsonl"];
+    let pair = |out: &str, more: &[&str]| {
+        let fixed = ["pair", files[0], files[1], "--own", "--json", "--out", out];
+        data(path, &[&fixed, more].concat())
+    };
+    let ids = |out: &str| -> Vec<String> {
+        let rows: Vec<Value> = dataset::read(&path.join(out).join("rl.parquet")).unwrap();
+        assert!(rows.iter().all(|row| row["data_source"].is_string()));
+        let name = |row: &Value| row["hash"].as_str().unwrap().to_owned();
+        let source = |row: &Value| row["data_source"].as_str().unwrap().to_owned();
+        let id = |row: &Value| row["task_id"].to_string().replace('"', "");
+        rows.iter()
+            .map(|row| format!("{}/{}/{}", source(row), id(row), name(row).len()))
+            .collect()
+    };
+    assert_eq!(told(&pair("all", &[]))["pairs"], 8);
+    let all = ids("all");
+    let taco_of_all = all.iter().filter(|id| id.starts_with("taco/")).count();
+    assert!((1..8).contains(&taco_of_all), "{all:?}");
+    let checked = told(&data(path, &["check", "all/rl.parquet", "--json"]));
+    assert_eq!(checked["files"][0]["counts"]["right programs"], 6);
+
+    // A problem with supervised rows, and one of its name in the other dataset.
+    let supervised =
+        json!({"critic_instruction": "?", "critique": "!", "task_id": 0, "data_source": "taco"});
+    fs::write(path.join("sft.jsonl"), format!("{supervised}\n")).unwrap();
+    let made = told(&pair("kept", &["--leave-out", "sft.jsonl"]));
+    let left = made["pairs_left_out"].as_u64().unwrap();
+    assert!(left > 0);
+    let kept = ids("kept");
+    assert_eq!(kept.len() as u64, 8 - left);
+    assert!(!kept.iter().any(|id| id.starts_with("taco/0/")));
+
+    // Every problem is on one side, whatever the file it comes in.
+    let half = told(&pair("half", &["--sft-share", "0.5", "--seed", "3"]));
+    let again = told(&pair("again", &["--sft-share", "0.5", "--seed", "3"]));
+    assert_eq!(half["pairs"], again["pairs"]);
+    assert_eq!(
+        half["pairs"].as_u64().unwrap() + half["pairs_left_out"].as_u64().unwrap(),
+        8
+    );
+    assert_eq!(told(&pair("none", &["--sft-share", "1.0"]))["pairs"], 0);
+
+    // The same name in two files needs a source, and two files of one name have no ids.
+    fs::copy(path.join(files[1]), path.join("p/other.jsonl")).unwrap();
+    let row = json!({"task_id": 0, "solution": "x = 1"});
+    fs::write(path.join("solutions.jsonl"), format!("{row}\n")).unwrap();
+    let twice = [
+        "pair",
+        files[1],
+        "p/other.jsonl",
+        "--solutions",
+        "solutions.jsonl",
+        "--out",
+        "x",
+    ];
+    let output = data(path, &twice);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("`0` is a problem of taco_train.jsonl and of other.jsonl"),
+        "{}",
+        stderr(&output)
+    );
+    let output = data(path, &["pair", files[1], files[1], "--own", "--out", "x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("two of the files"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn bad_rows_are_named_and_nothing_is_written() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();

@@ -123,6 +123,16 @@ pub(crate) fn sentence(replay: &Replay) -> Option<String> {
     let (old, new) = (*before.metrics.get(metric)?, after.metrics[metric]);
     let unit = Unit::of_metric(metric, [&old, &new].into_iter());
     let (verb, overlap) = (verb(old, new), overlap_said(old, new));
+    if old.value == new.value {
+        return Some(format!(
+            "{} is {} with {} and the same with {} on {}.",
+            words::label_of(metric),
+            unit.write_with_bounds(old),
+            before.name,
+            after.name,
+            words::count(after.n_tasks, "held-out task"),
+        ));
+    }
     Some(format!(
         "{} {verb} from {} with {} to {} with {} on {}: {}, and {overlap}.",
         words::label_of(metric),

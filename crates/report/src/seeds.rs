@@ -22,7 +22,7 @@ pub struct Seeds {
     pub mean: BTreeMap<String, Estimate>,
     /// Mean of after − before over seeds, with its t-interval.
     pub gain: Option<Estimate>,
-    /// Seeds whose two intervals over tasks share no point, after being the higher.
+    /// Seeds whose two intervals share no point, after being the higher.
     pub apart: usize,
     /// What else changed, where the study compares more than one metric.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -30,6 +30,8 @@ pub struct Seeds {
     /// Other ways that were evaluated with the same policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Beside>,
+    #[serde(skip)]
+    pair: [&'static str; 2],
     #[serde(skip)]
     label: &'static str,
     #[serde(skip)]
@@ -93,9 +95,6 @@ pub enum SeedsError {
     },
 }
 
-const BEFORE: &str = "sft";
-const AFTER: &str = "rl";
-
 impl Seeds {
     /// # Errors
     /// A run without both evaluations; two runs of one seed; runs of two studies.
@@ -103,6 +102,7 @@ impl Seeds {
         let OverSeeds {
             metric,
             label,
+            pair,
             shown,
             further,
             beside,
@@ -118,7 +118,7 @@ impl Seeds {
                 .filter(|one| shown.contains(&one.name.as_str()))
                 .filter_map(|one| Some((one.name.clone(), *one.metrics.get(metric)?)))
                 .collect();
-            for evaluation in [BEFORE, AFTER] {
+            for evaluation in pair {
                 if !evaluations.contains_key(evaluation) {
                     return Err(SeedsError::NotEvaluated { run, evaluation });
                 }
@@ -133,7 +133,7 @@ impl Seeds {
                     seed: summary.seed,
                 });
             }
-            let (before, after) = (evaluations[BEFORE], evaluations[AFTER]);
+            let (before, after) = (evaluations[pair[0]], evaluations[pair[1]]);
             let apart = before.overlaps(&after) == Some(false) && after.value > before.value;
             seeds.push(SeedResult {
                 run,
@@ -153,24 +153,26 @@ impl Seeds {
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), Estimate::over_seeds(&values(name))?)))
             .collect();
-        let gains: Vec<f64> = values(AFTER)
+        let gains: Vec<f64> = values(pair[1])
             .iter()
-            .zip(values(BEFORE))
+            .zip(values(pair[0]))
             .map(|(after, before)| after - before)
             .collect();
+        let compared = pair[0] != pair[1];
         let apart = seeds.iter().filter(|one| one.apart).count();
         Ok(Self {
             metric,
             label,
+            pair,
             shown,
-            changes: changes(runs, metric, further),
+            changes: changes(runs, pair, metric, further),
             beside: if beside {
                 others_of(runs, metric)
             } else {
                 Vec::new()
             },
             mean,
-            gain: Estimate::over_seeds(&gains),
+            gain: Estimate::over_seeds(&gains).filter(|_| compared),
             apart,
             seeds,
         })
@@ -197,7 +199,7 @@ impl Seeds {
             format!("{label:<8}{}  {last}\n", cells.concat())
         };
         let mut text = format!(
-            "{} in %, 95 % intervals over tasks ({} seeds)\n",
+            "{} in %, 95 % intervals ({} seeds)\n",
             self.label,
             self.seeds.len()
         );
@@ -206,13 +208,16 @@ impl Seeds {
             .iter()
             .map(|name| format!("{name:>20}"))
             .collect();
-        text += &format!(
-            "{:<8}{}  intervals of sft and rl\n",
-            "seed",
-            headings.concat()
-        );
+        let [before, after] = self.pair;
+        let compared = before != after;
+        let relations = match compared {
+            true => format!("  intervals of {before} and {after}"),
+            false => String::new(),
+        };
+        text += &format!("{:<8}{}{relations}\n", "seed", headings.concat());
         for one in &self.seeds {
-            let relation = match one.evaluations[BEFORE].overlaps(&one.evaluations[AFTER]) {
+            let relation = match one.evaluations[before].overlaps(&one.evaluations[after]) {
+                _ if !compared => "",
                 Some(false) => "apart",
                 Some(true) => "overlap",
                 None => "no interval",
@@ -222,7 +227,7 @@ impl Seeds {
         text += &row("mean", &self.mean, "(t-interval over seeds)");
         if let Some(gain) = self.gain {
             text += &format!(
-                "gain of rl over sft: {:.1} points [{:.1}, {:.1}] over seeds; apart in {} of {} seeds\n",
+                "gain of {after} over {before}: {:.1} points [{:.1}, {:.1}] over seeds; apart in {} of {} seeds\n",
                 100.0 * gain.value,
                 100.0 * gain.low,
                 100.0 * gain.high,
@@ -238,7 +243,8 @@ impl Seeds {
         let interval = Unit::write_with_bounds;
         let mut text = String::new();
         if !self.changes.is_empty() {
-            let heading = ["", BEFORE, AFTER, "gain", "seeds"].map(str::to_owned);
+            let [before, after] = self.pair;
+            let heading = ["", before, after, "gain", "seeds"].map(str::to_owned);
             let rows = self.changes.iter().map(|one| {
                 let unit = Unit::of_metric(&one.metric, [&one.before, &one.after].into_iter());
                 vec![
@@ -341,13 +347,18 @@ impl Paired {
     }
 }
 
-fn changes(runs: &[RunView], metric: &'static str, further: &[&str]) -> Vec<MetricChange> {
-    if further.is_empty() {
+fn changes(
+    runs: &[RunView],
+    [before, after]: [&'static str; 2],
+    metric: &'static str,
+    further: &[&str],
+) -> Vec<MetricChange> {
+    if further.is_empty() || before == after {
         return Vec::new();
     }
     // The parts of the main metric too, as `f1/temporal` of `f1`.
     let mut metrics: BTreeSet<&str> = further.iter().copied().chain([metric]).collect();
-    for evaluation in runs.iter().filter_map(|run| run.replay.evaluation(AFTER)) {
+    for evaluation in runs.iter().filter_map(|run| run.replay.evaluation(after)) {
         let parts = evaluation.metrics.keys().map(String::as_str);
         metrics.extend(parts.filter(|name| {
             let rest = name.strip_prefix(metric);
@@ -359,7 +370,7 @@ fn changes(runs: &[RunView], metric: &'static str, further: &[&str]) -> Vec<Metr
     let change = |name: &str| {
         let pairs = runs
             .iter()
-            .filter_map(|run| Some((value(run, BEFORE, name)?, value(run, AFTER, name)?)));
+            .filter_map(|run| Some((value(run, before, name)?, value(run, after, name)?)));
         let found = Paired::of(&pairs.collect::<Vec<_>>())?;
         Some(MetricChange {
             metric: name.to_owned(),

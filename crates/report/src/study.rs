@@ -70,6 +70,7 @@ pub(crate) trait Study: Sync {
     /// What is compared over seeds.
     fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
         OverSeeds {
+            pair: REINFORCED,
             metric: "pass_at_1",
             label: "pass@1",
             shown: &["sft", "rl"],
@@ -84,12 +85,27 @@ pub(crate) struct OverSeeds {
     /// The main metric, a share.
     pub(crate) metric: &'static str,
     pub(crate) label: &'static str,
+    /// The two evaluations that are compared: before and after reinforcement, or a baseline and what is evaluated.
+    pub(crate) pair: [&'static str; 2],
     /// Evaluations that are shown seed by seed.
     pub(crate) shown: &'static [&'static str],
     /// Metrics beside the main one, of an evaluation or of all its rounds.
     pub(crate) further: &'static [&'static str],
     /// Whether the evaluations beside those shown are compared too.
     pub(crate) beside: bool,
+}
+
+/// Before and after reinforcement.
+pub(crate) const REINFORCED: [&str; 2] = ["sft", "rl"];
+
+/// Whether no run has trained anybody, so that there is no before and after.
+pub(crate) fn only_evaluated(runs: &[RunView]) -> bool {
+    let trained = |run: &RunView| {
+        REINFORCED
+            .iter()
+            .any(|name| run.replay.evaluation(name).is_some())
+    };
+    !runs.is_empty() && !runs.iter().any(trained)
 }
 
 /// A section that a study's own template draws.

@@ -1,8 +1,8 @@
-//! The study's measures over played items, with 95 % intervals over tasks.
+//! The study's measures over played items, with 95 % intervals over problems.
 //!
 //! An item is one (task, sample) pair; definitions as in the spec of the critique study, section 6.3.
-//! Several samples of one task are one draw of a task, never several: every interval widens with the
-//! agreement inside tasks.
+//! Several programs of one problem, and several samples of one program, are one draw of a problem, never
+//! several: every interval widens with the agreement inside problems.
 
 pub mod pairs;
 pub mod rounds;
@@ -10,14 +10,15 @@ pub mod similarity;
 
 use std::collections::BTreeMap;
 
-use record::{Cluster, Estimate, TaskId, bootstrap, proportion};
+use record::{Cluster, Estimate, bootstrap, proportion};
 
 use crate::format::Judgment;
 
 /// One critique of one program, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    pub task: TaskId,
+    /// Intervals are over these.
+    pub problem: String,
     /// The program under criticism passes every test.
     pub initially_right: bool,
     /// The last program passes every test.
@@ -26,8 +27,10 @@ pub struct Item {
     pub judgment: Option<Judgment>,
     /// The critique passes the gate.
     pub gate_ok: bool,
-    /// The critique is exactly the right one.
-    pub exact: bool,
+    /// The critique is exactly the right one; absent where nobody knows the right one.
+    pub exact: Option<bool>,
+    /// Somebody said something.
+    pub criticised: bool,
 }
 
 /// The measures of an evaluation by name. A measure without any item to measure (the fix rate where
@@ -40,19 +43,26 @@ pub struct Item {
 /// | `fix_rate`, `break_rate` | wrong items, right items | right after, wrong after |
 /// | `judgment_accuracy`, `…_on_right`, `…_on_wrong` | all, right, wrong items | judged truly; no judgment is not |
 /// | `judgment_f1`, `…_correct`, `…_incorrect` | all items | F1: mean of both classes, each class |
-/// | `exact_on_wrong` | wrong items | critiques that are exactly the right one |
+/// | `exact_on_wrong` | wrong items with a known right critique | critiques that are exactly that |
 /// | `gate_fail_rate` | all items | critiques that the gate refuses |
 ///
+/// What judges critiques is absent where every one of them is empty: then nobody was asked to judge.
+///
 /// Shares have Wilson intervals at the effective number of independent items, F1 the percentiles of a
-/// bootstrap over tasks (1000 resamples, always the same ones for the same items).
+/// bootstrap over problems (1000 resamples, always the same ones for the same items).
 pub fn of_evaluation(items: &[Item]) -> BTreeMap<String, Estimate> {
-    let tasks = by_task(items);
+    let problems = by_problem(items);
     let mut measures = BTreeMap::new();
-    for (name, measure) in SHARES {
-        let clusters = tasks.iter().map(|task| share_of(task, measure));
+    let criticised = items.iter().any(|item| item.criticised);
+    let applies = |(_, of_critiques, _): &(&str, bool, Measure)| criticised || !of_critiques;
+    for (name, _, measure) in SHARES.into_iter().filter(applies) {
+        let clusters = problems.iter().map(|items| share_of(items, measure));
         measures.extend(proportion(clusters).map(|estimate| (name.to_owned(), estimate)));
     }
-    let counts: Vec<Confusion> = tasks.iter().map(|task| confusion(task)).collect();
+    if !criticised {
+        return measures;
+    }
+    let counts: Vec<Confusion> = problems.iter().map(|items| confusion(items)).collect();
     for (name, f1) in F1S {
         let of_sample = |sample: &mut dyn Iterator<Item = usize>| {
             f1(&sample.fold(Confusion::default(), |sum, index| sum.plus(&counts[index])))
@@ -66,7 +76,7 @@ pub fn of_evaluation(items: &[Item]) -> BTreeMap<String, Estimate> {
 /// The same measures without intervals, for the log of a training step.
 pub fn of_step(items: &[Item]) -> BTreeMap<String, f64> {
     let all: Vec<&Item> = items.iter().collect();
-    let shares = SHARES.into_iter().filter_map(|(name, measure)| {
+    let shares = SHARES.into_iter().filter_map(|(name, _, measure)| {
         let Cluster { hits, total } = share_of(&all, measure);
         (total > 0.0).then(|| (name.to_owned(), hits / total))
     });
@@ -80,32 +90,35 @@ pub fn of_step(items: &[Item]) -> BTreeMap<String, f64> {
 /// Whether an item counts as a hit; `None` when the measure does not concern it.
 type Measure = fn(&Item) -> Option<bool>;
 
-const SHARES: [(&str, Measure); 11] = [
-    ("pass_at_1", |item| Some(item.finally_right)),
-    ("initial_pass_at_1", |item| Some(item.initially_right)),
-    ("delta_up", |item| {
+/// With whether they are of what was said, rather than of programs.
+const SHARES: [(&str, bool, Measure); 11] = [
+    ("pass_at_1", false, |item| Some(item.finally_right)),
+    ("initial_pass_at_1", false, |item| {
+        Some(item.initially_right)
+    }),
+    ("delta_up", false, |item| {
         Some(!item.initially_right && item.finally_right)
     }),
-    ("delta_down", |item| {
+    ("delta_down", false, |item| {
         Some(item.initially_right && !item.finally_right)
     }),
-    ("fix_rate", |item| {
+    ("fix_rate", false, |item| {
         (!item.initially_right).then_some(item.finally_right)
     }),
-    ("break_rate", |item| {
+    ("break_rate", false, |item| {
         item.initially_right.then_some(!item.finally_right)
     }),
-    ("judgment_accuracy", |item| Some(judged_truly(item))),
-    ("judgment_accuracy_on_right", |item| {
+    ("judgment_accuracy", true, |item| Some(judged_truly(item))),
+    ("judgment_accuracy_on_right", true, |item| {
         item.initially_right.then(|| judged_truly(item))
     }),
-    ("judgment_accuracy_on_wrong", |item| {
+    ("judgment_accuracy_on_wrong", true, |item| {
         (!item.initially_right).then(|| judged_truly(item))
     }),
-    ("exact_on_wrong", |item| {
-        (!item.initially_right).then_some(item.exact)
+    ("exact_on_wrong", true, |item| {
+        item.exact.filter(|_| !item.initially_right)
     }),
-    ("gate_fail_rate", |item| Some(!item.gate_ok)),
+    ("gate_fail_rate", true, |item| Some(!item.gate_ok)),
 ];
 
 /// An F1 of a confusion; `None` when its class does not occur.
@@ -129,12 +142,12 @@ fn truth(item: &Item) -> Judgment {
     }
 }
 
-fn by_task(items: &[Item]) -> Vec<Vec<&Item>> {
-    let mut tasks: BTreeMap<&TaskId, Vec<&Item>> = BTreeMap::new();
+fn by_problem(items: &[Item]) -> Vec<Vec<&Item>> {
+    let mut problems: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
     for item in items {
-        tasks.entry(&item.task).or_default().push(item);
+        problems.entry(&item.problem).or_default().push(item);
     }
-    tasks.into_values().collect()
+    problems.into_values().collect()
 }
 
 fn share_of(items: &[&Item], measure: Measure) -> Cluster {

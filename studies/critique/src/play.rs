@@ -34,6 +34,9 @@ pub enum Purpose {
 /// What an episode's `notes` hold.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Notes {
+    /// What the program is for; several tasks may be programs of one problem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     pub statement: String,
     pub program: String,
     pub initially_right: bool,
@@ -46,8 +49,10 @@ pub struct Notes {
     /// The judgment that the critique ends with, if the gate let it through.
     pub judgment: Option<Judgment>,
     pub gate_ok: bool,
-    /// The critique is, apart from white space at its ends, the one that names the fault exactly.
-    pub exact: bool,
+    /// The critique is, apart from white space at its ends, the one that names the fault exactly; absent where that
+    /// one is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<bool>,
     /// Absent when the gate ended the episode.
     pub revision: Option<String>,
     /// The judgment agrees with whether the revision differs from the program in more than layout
@@ -158,6 +163,7 @@ pub(crate) async fn follow(
     cx: &mut Cx,
 ) -> Result<Played, Fault> {
     let mut notes = Notes {
+        problem: Some(task.facts.function.clone()),
         statement: task.public.statement.clone(),
         program: task.public.program.clone(),
         initially_right: task.facts.initially_right,

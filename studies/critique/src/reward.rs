@@ -118,6 +118,7 @@ mod tests {
 
     fn notes(initially_right: bool, judgment: Option<Judgment>, n_passed: Option<usize>) -> Notes {
         Notes {
+            problem: None,
             statement: String::new(),
             program: String::new(),
             initially_right,
@@ -127,7 +128,7 @@ mod tests {
             votes: None,
             judgment,
             gate_ok: judgment.is_some(),
-            exact: false,
+            exact: None,
             revision: None,
             consistent: judgment == Some(Judgment::Incorrect),
             passed: n_passed == Some(4),

@@ -83,12 +83,13 @@ fn items(groups: &[Group]) -> Vec<Item> {
     let item = |episode: &Episode| {
         let notes = notes_of(episode)?;
         Some(Item {
-            task: episode.task.clone(),
+            problem: notes.problem.unwrap_or_else(|| episode.task.0.clone()),
             initially_right: notes.initially_right,
             finally_right: notes.passed,
             judgment: notes.judgment,
             gate_ok: notes.gate_ok,
             exact: notes.exact,
+            criticised: !notes.critique.is_empty(),
         })
     };
     episodes.filter_map(item).collect()

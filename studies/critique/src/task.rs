@@ -161,10 +161,11 @@ impl Task {
         }
     }
 
-    /// The critique is, apart from white space at its ends, the one that names the fault exactly.
-    pub(crate) fn is_exact(&self, critique: &str) -> bool {
+    /// Whether the critique is, apart from white space at its ends, the one that names the fault exactly; `None`
+    /// where nobody knows that one.
+    pub(crate) fn is_exact(&self, critique: &str) -> Option<bool> {
         let right = self.gold.right_critique.as_deref();
-        right.is_some_and(|right| right.trim() == critique.trim())
+        right.map(|right| right.trim() == critique.trim())
     }
 }
 

@@ -44,6 +44,10 @@ impl Frame<'_> {
     /// One file of them.
     pub(crate) fn read_set<T: DeserializeOwned>(&self, name: &str) -> Outcome<Vec<Arc<T>>> {
         let path = self.run.path().join("tasks").join(name);
+        // Recipes that only evaluate may have nothing to train on.
+        if std::fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
+            return Ok(Vec::new());
+        }
         let tasks: Vec<T> = dataset::read_jsonl(&path).failed()?;
         Ok(tasks.into_iter().map(Arc::new).collect())
     }

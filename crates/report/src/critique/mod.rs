@@ -14,7 +14,7 @@ use crate::{
     comparison::{self, Comparison},
     curves::Panel,
     run_view::RunView,
-    study::{OverSeeds, Part, Study},
+    study::{OverSeeds, Part, REINFORCED, Study, only_evaluated},
     words::Wording,
 };
 
@@ -67,11 +67,17 @@ impl Study for Critique {
         reading::critiques_text(run, n)
     }
 
-    fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
+    fn over_seeds(&self, runs: &[RunView]) -> OverSeeds {
+        let (pair, shown): (_, &'static [&'static str]) = if only_evaluated(runs) {
+            (["no-critique", "critic"], &["no-critique", "critic"])
+        } else {
+            (REINFORCED, &["no-critique", "sft", "rl"])
+        };
         OverSeeds {
             metric: "pass_at_1",
             label: "pass@1",
-            shown: &["no-critique", "sft", "rl"],
+            pair,
+            shown,
             further: &rounds::OVER_SEEDS,
             beside: false,
         }

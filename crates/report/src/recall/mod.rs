@@ -16,7 +16,7 @@ use crate::{
     comparison::{self, Comparison},
     curves::Panel,
     run_view::RunView,
-    study::{OverSeeds, Part, Study},
+    study::{OverSeeds, Part, REINFORCED, Study},
     words::Wording,
 };
 
@@ -87,7 +87,8 @@ impl Study for Recall {
         OverSeeds {
             metric,
             label,
-            shown: &["sft", "rl"],
+            pair: REINFORCED,
+            shown: &REINFORCED,
             beside: true,
             further: &[
                 "f1",

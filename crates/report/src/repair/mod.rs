@@ -9,7 +9,7 @@ use journal::Replay;
 use crate::{
     comparison::{self, Comparison},
     run_view::RunView,
-    study::{OverSeeds, Part, Study},
+    study::{OverSeeds, Part, REINFORCED, Study, only_evaluated},
     words::Wording,
 };
 
@@ -57,11 +57,17 @@ impl Study for Repair {
         traces::traces_text(run, n)
     }
 
-    fn over_seeds(&self, _runs: &[RunView]) -> OverSeeds {
+    fn over_seeds(&self, runs: &[RunView]) -> OverSeeds {
+        let (pair, shown): (_, &'static [&'static str]) = if only_evaluated(runs) {
+            (["eval", "eval"], &["eval"])
+        } else {
+            (REINFORCED, &REINFORCED)
+        };
         OverSeeds {
             metric: "resolved",
             label: "resolved",
-            shown: &["sft", "rl"],
+            pair,
+            shown,
             further: &["steps", "candidates", "test_runs"],
             beside: true,
         }

@@ -73,7 +73,12 @@ impl Forest {
                     continue;
                 };
                 let origin = match &started.answer {
-                    None => task.clone(),
+                    None if started.passed == task.facts.initially_right => task.clone(),
+                    // What its file says of it is not what its tests say.
+                    None => {
+                        let program = started.program.clone();
+                        Arc::new(task.with_program(task.id.clone(), program, started.passed))
+                    }
                     Some(_) => {
                         let id = TaskId(format!("{}/{number}", problem(task)));
                         Arc::new(task.with_program(id, started.program.clone(), started.passed))
@@ -168,8 +173,9 @@ impl Forest {
                 },
                 program: notes.revision.unwrap_or_else(|| node.program.clone()),
                 said: Some((
-                    notes.critique,
+                    notes.critique.clone(),
                     Said {
+                        spoken: !notes.critique.is_empty(),
                         judgment: notes.judgment,
                         similarity,
                     },
@@ -199,13 +205,15 @@ impl Forest {
     }
 
     fn path(&self, depth: usize, place: usize) -> (usize, Trajectory) {
-        let mut nodes = Vec::new();
+        let (mut nodes, mut programs) = (Vec::new(), Vec::new());
         let mut place = place;
         for layer in self.layers[..=depth].iter().rev() {
             nodes.push(&layer[place]);
+            programs.push(place);
             place = layer[place].parent;
         }
         nodes.reverse();
+        programs.reverse();
         let last = nodes[depth];
         let facts = &self.origins[last.origin].facts;
         let known = [
@@ -228,6 +236,7 @@ impl Forest {
             kinds: kinds.filter(|(_, value)| !value.is_empty()).collect(),
             weight: last.weight,
             states: nodes.iter().map(state).collect(),
+            programs,
             rounds: nodes[1..]
                 .iter()
                 .map(|node| node.said.as_ref().map(|(_, said)| *said))

@@ -75,6 +75,15 @@ pub enum ForestError {
     Shape { line: usize, reason: String },
     #[error("a generation is of the problem {task_id}, which no evaluation task is of")]
     NoTask { task_id: String },
+    #[error(
+        "a generation is of the problem {task_id}, which may be {first} or {second}; write its dataset before it, or \
+         evaluate on one dataset alone"
+    )]
+    Ambiguous {
+        task_id: String,
+        first: String,
+        second: String,
+    },
     #[error("there is no generation in it, so no program to begin with")]
     NoProgram,
 }

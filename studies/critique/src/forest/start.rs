@@ -26,6 +26,9 @@ pub struct Start {
 /// What such an episode notes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Started {
+    /// What the program is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// What the generator answered, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -58,6 +61,7 @@ impl Study for Start {
         let running = verdict_of(&self.judge, task, &program);
         let verdict = cx.in_sandbox(running).await?;
         let started = Started {
+            problem: Some(task.facts.function.clone()),
             answer,
             program,
             passed: verdict.passed,
@@ -78,14 +82,16 @@ impl Study for Start {
     }
 
     fn evaluation_metrics(&self, groups: &[Group]) -> BTreeMap<String, Estimate> {
-        let clusters = groups.iter().map(|group| {
-            let started = group.episodes.iter().filter_map(Started::of);
-            started.fold(Cluster::default(), |sum, one| Cluster {
-                hits: sum.hits + f64::from(one.passed),
-                total: sum.total + 1.0,
-            })
-        });
-        let share = proportion(clusters);
+        let mut problems: BTreeMap<String, Cluster> = BTreeMap::new();
+        for episode in groups.iter().flat_map(|group| &group.episodes) {
+            if let Some(started) = Started::of(episode) {
+                let problem = started.problem.unwrap_or_else(|| episode.task.0.clone());
+                let cluster = problems.entry(problem).or_default();
+                cluster.hits += f64::from(started.passed);
+                cluster.total += 1.0;
+            }
+        }
+        let share = proportion(problems.into_values());
         share
             .map(|share| ("pass_at_1".to_owned(), share))
             .into_iter()

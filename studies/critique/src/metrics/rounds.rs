@@ -21,6 +21,8 @@ pub struct Trajectory {
     pub weight: f64,
     /// The program at the start and after every round, in which it may have stayed as it was.
     pub states: Vec<State>,
+    /// The number of that program among all of its round: paths that part later share it.
+    pub programs: Vec<usize>,
     /// What was said in every round; `None` where nothing was.
     pub rounds: Vec<Option<Said>>,
 }
@@ -37,6 +39,8 @@ pub struct State {
 /// A critique and what was made of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Said {
+    /// The critique has any text.
+    pub spoken: bool,
     /// Absent when the critique gives no readable judgment.
     pub judgment: Option<Judgment>,
     /// Of the programs before and after; absent where there was no revision.
@@ -54,7 +58,7 @@ pub struct Said {
 /// | `gain_over_start/round-K` | all | growth of pass@1 over that of the start, as a share of it |
 /// | `timeout_rate/round-K` | all | tests ran out of time |
 /// | `criticised/round-K` | all | share that had a critique in that round |
-/// | `judgment_f1/round-K`, `…_correct`, `…_incorrect` | the criticised | F1 of judgments: mean of both classes, each class |
+/// | `judgment_f1/round-K`, `…_correct`, `…_incorrect` | the criticised, where any critique has text | F1 of judgments: mean of both classes, each class |
 /// | `similarity/round-K` | the revised | mean ratio of the program before and after |
 /// | `pass_at_k/round-K/N` | problems | some of N programs is right after K rounds, where every problem has as many |
 /// | `pass_at_1/round-K/KIND/VALUE` | that kind | at the start and after the last round |
@@ -95,7 +99,11 @@ pub fn of_rounds(trajectories: &[Trajectory]) -> BTreeMap<String, Estimate> {
             .iter()
             .map(|problem| confusion(problem, round))
             .collect();
-        for (name, f1) in super::F1S {
+        let spoken = |one: &Trajectory| one.said_in(round).is_some_and(|said| said.spoken);
+        let f1s = super::F1S
+            .iter()
+            .filter(|_| trajectories.iter().any(spoken));
+        for (name, f1) in f1s {
             let of_sample = |sample: &mut dyn Iterator<Item = usize>| {
                 f1(&sample.fold(Confusion::default(), |sum, index| sum.plus(&judged[index])))
             };
@@ -163,7 +171,7 @@ const SHARES: [(&str, usize, Measure); 7] = [
         Some(one.right_after(0)? && !one.right_after(round)?)
     }),
     ("criticised", 1, |one, round| {
-        Some(one.rounds.get(round - 1)?.is_some())
+        Some(one.rounds.get(round - 1)?.is_some_and(|said| said.spoken))
     }),
 ];
 
@@ -261,12 +269,21 @@ fn similarity(problem: &Problem<'_>, round: usize) -> Cluster {
 /// paths stand for unequal shares.
 fn at_least_one(problems: &[Problem<'_>], round: usize, k: usize) -> Option<Estimate> {
     let chance = |problem: &Problem<'_>| {
-        let first = problem.first()?.weight;
-        let alike = problem.iter().all(|one| one.weight == first);
-        let right: Option<Vec<bool>> = problem.iter().map(|one| one.right_after(round)).collect();
-        let right = right?;
-        let passes = right.iter().filter(|right| **right).count();
-        (alike && right.len() >= k).then(|| pass_at_k(right.len(), passes, k))
+        let mut programs: BTreeMap<usize, (f64, bool)> = BTreeMap::new();
+        for one in problem {
+            let number = *one.programs.get(round)?;
+            let program = programs
+                .entry(number)
+                .or_insert((0.0, one.right_after(round)?));
+            program.0 += one.weight;
+        }
+        let (first, _) = *programs.values().next()?;
+        // Sums of shares as 1/3, so equal but for rounding.
+        let alike = programs
+            .values()
+            .all(|(weight, _)| (weight - first).abs() < 1e-9);
+        let passes = programs.values().filter(|(_, right)| *right).count();
+        (alike && programs.len() >= k).then(|| pass_at_k(programs.len(), passes, k))
     };
     let chances: Vec<f64> = problems.iter().map(chance).collect::<Option<_>>()?;
     bootstrap(chances.len(), |sample| {

@@ -6,12 +6,13 @@ use super::*;
 
 fn item(task: &str, before: bool, after: bool, judgment: Option<Judgment>) -> Item {
     Item {
-        task: TaskId(task.to_owned()),
+        problem: task.to_owned(),
         initially_right: before,
         finally_right: after,
         judgment,
         gate_ok: judgment.is_some(),
-        exact: !before && after,
+        exact: Some(!before && after),
+        criticised: true,
     }
 }
 

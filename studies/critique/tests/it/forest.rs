@@ -151,6 +151,25 @@ async fn programs_go_on_until_they_are_found_correct() {
     };
     assert_eq!(programs(&again), programs(&tasks));
     assert!(initial_programs(&lines, &tasks[1..]).is_err());
+    // The original's forests number problems: a number that two datasets have names none.
+    let numbered = |dataset: &str, task: &Arc<Task>| {
+        let mut task = (**task).clone();
+        task.id = TaskId(format!("{dataset}/0/0"));
+        task.facts.function = format!("{dataset}/0");
+        Arc::new(task)
+    };
+    let two = [numbered("taco", &tasks[0]), numbered("apps", &tasks[1])];
+    let mut line = lines
+        .iter()
+        .find(|line| line.node_type == NodeType::Generation)
+        .unwrap()
+        .clone();
+    "0".clone_into(&mut line.task_id);
+    assert!(initial_programs(&[line.clone()], &two[..1]).is_ok());
+    let error = initial_programs(&[line.clone()], &two).unwrap_err();
+    assert!(error.to_string().contains("taco/0 or apps/0"), "{error}");
+    "apps/0".clone_into(&mut line.task_id);
+    assert!(initial_programs(&[line], &two).is_ok());
     let last = lines.last().unwrap();
     assert_eq!(last.success, Some(1.0));
     assert_eq!(last.metadata.result["accepted"], true);

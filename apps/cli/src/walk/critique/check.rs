@@ -42,7 +42,7 @@ impl Recipe {
         let common = self.common();
         common.check_training()?;
         ensure!(
-            self.tasks.train >= 1 && self.tasks.eval >= 1,
+            self.tasks.eval >= 1 && (self.tasks.train >= 1 || self.only_evaluates()),
             "tasks.train and tasks.eval must be at least 1"
         );
         ensure!(
@@ -83,7 +83,7 @@ impl Recipe {
     }
 
     /// A declared checkpoint that is here has the sizes that were declared.
-    fn check_sizes_declared(&self) -> anyhow::Result<()> {
+    pub(super) fn check_sizes_declared(&self) -> anyhow::Result<()> {
         for (name, role) in self.roles() {
             let Some(declared) = &role.declared else {
                 continue;
@@ -93,6 +93,9 @@ impl Recipe {
                     "{name}.declared has the sizes of a checkpoint, and {name}.model is none; leave it out"
                 );
             };
+            if self.absent().iter().any(|(absent, _)| *absent == name) {
+                continue;
+            }
             let config = ModelConfig::load(directory).with_context(|| format!("{name}.model"))?;
             let expected = declared.config();
             let sizes = |config: &ModelConfig| {

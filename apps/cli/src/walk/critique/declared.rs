@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use engine::ModelConfig;
 
-use super::recipe::{Recipe, Role};
+use super::{
+    plan::Evaluations,
+    recipe::{Recipe, Role},
+};
 use crate::plan::PhasePlan;
 
 /// Sizes of a checkpoint, as its `config.json` has them.
@@ -305,11 +308,10 @@ fn supervised(recipe: &Recipe) -> Vec<PhasePlan> {
 
 fn evaluation(recipe: &Recipe) -> PhasePlan {
     let assumed = &recipe.plan;
-    let critics = if recipe.rl.is_some() { 2.0 } else { 1.0 };
-    // And once without a critique.
-    let episodes = recipe.tasks.eval as f64 * (critics * f64::from(recipe.eval.samples) + 1.0);
-    let tokens = episodes * (assumed.critique_tokens + assumed.revision_tokens) as f64;
-    let runs = episodes * assumed.runs_per_program;
+    let asked = Evaluations::of(recipe);
+    let tokens = asked.critiques * assumed.critique_tokens as f64
+        + (asked.revisions + asked.generated) * assumed.revision_tokens as f64;
+    let runs = asked.sandbox_runs() * assumed.runs_per_program;
     let sampling = tokens / (assumed.sampled_per_s * assumed.devices as f64);
     PhasePlan {
         phase: "eval".to_owned(),

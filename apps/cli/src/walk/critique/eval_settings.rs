@@ -53,9 +53,9 @@ pub(crate) struct Pairs {
     /// evaluation tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<PathBuf>,
-    /// How the critic is asked about rows of the file.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) prompter: Prompter,
+    /// How the critic is asked about rows of the file; about pairs of tasks it is asked as they say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompter: Option<Prompter>,
 }
 
 impl Default for Eval {

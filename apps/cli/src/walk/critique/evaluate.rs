@@ -424,12 +424,20 @@ pub(super) fn line(evaluated: &Evaluated) -> String {
             share("fix_rate")
         );
     }
+    let judged = match share("judgment_accuracy") {
+        none if none.is_empty() => none,
+        judged => format!(", judged right {judged}"),
+    };
+    // Later rounds have only those programs that are still criticised.
+    let of = match evaluated.name.contains("/round-") {
+        true => format!(" of {} still criticised", evaluated.n_tasks),
+        false => String::new(),
+    };
     format!(
-        "{:<12} pass@1 {}, wrong → right {}, right → wrong {}, judged right {}{faults}",
+        "{:<12} pass@1 {}{of}, wrong → right {}, right → wrong {}{judged}{faults}",
         evaluated.name,
         share("pass_at_1"),
         share("delta_up"),
         share("delta_down"),
-        share("judgment_accuracy"),
     )
 }

@@ -82,7 +82,11 @@ impl StudyWalk for CritiqueWalk {
 
     fn declared(recipe: &Recipe) -> anyhow::Result<Option<DeclaredPlan>> {
         recipe.check_declared()?;
-        Ok(declared::plan(recipe))
+        let plan = declared::plan(recipe);
+        if plan.is_some() {
+            recipe.check_sizes_declared()?;
+        }
+        Ok(plan)
     }
 
     fn plan(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {

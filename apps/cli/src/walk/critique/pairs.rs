@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use critique::{
-    CRITIC, Task,
+    CRITIC, Prompter, Task,
     judging::{JudgeBenchRow, Judging, pairs_of},
 };
+use dataset::Rows;
 use eval::Evaluated;
 use rollout::Roles;
 
-use super::{CritiqueRun, contenders::Voice, eval_settings::Pairs, recipe::Recipe};
+use super::{
+    CritiqueRun, contenders::Voice, eval_settings::Pairs, recipe::Recipe, tasks::SHOWN_ERRORS,
+};
 use crate::{
-    failure::{Classify, Failure, Outcome},
+    failure::{Classify, Outcome},
     walk::evaluate::{Played, faults, share},
 };
 
@@ -59,14 +62,10 @@ fn answers_of(pairs: &Pairs, tasks: &[Arc<Task>]) -> Outcome<Vec<Arc<Task>>> {
     let Some(path) = &pairs.file else {
         return Ok(pairs_of(tasks));
     };
-    let rows: Vec<JudgeBenchRow> = dataset::read_jsonl(path).asked()?;
-    if rows.is_empty() {
-        return Err(Failure::Asked(anyhow::anyhow!(
-            "{} has no pairs",
-            path.display()
-        )));
-    }
-    let answers = rows.iter().flat_map(|row| row.tasks(pairs.prompter));
+    let rows = Rows::open(path).asked()?;
+    let rows: Vec<JudgeBenchRow> = rows.read_reporting(SHOWN_ERRORS).asked()?;
+    let prompter = pairs.prompter.unwrap_or(Prompter::CodeContests);
+    let answers = rows.iter().flat_map(|row| row.tasks(prompter));
     Ok(answers.map(Arc::new).collect())
 }
 
@@ -81,4 +80,37 @@ fn line(evaluated: &Evaluated, pairs: &Pairs) -> String {
         of("pair_ties"),
         faults(evaluated),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_file_are_asked_about_with_the_published_prompt_and_all_bad_ones_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("judge-bench.jsonl");
+        let row = r#"{"pair_id": "p", "question": "2+2?", "response_A": "4", "response_B": "5", "label": "A>B"}"#;
+        let of = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let pairs = Pairs {
+                votes: 1,
+                file: Some(path.clone()),
+                prompter: None,
+            };
+            answers_of(&pairs, &[])
+        };
+        let answers = of(row).unwrap();
+        assert_eq!(answers.len(), 2);
+        assert!(
+            answers
+                .iter()
+                .all(|task| task.public.prompter == Prompter::CodeContests)
+        );
+        let error = of(&format!("{{}}\n{row}\n{{\"pair_id\": 3}}"))
+            .err()
+            .unwrap();
+        let said = format!("{error:?}");
+        assert!(said.contains("line 1") && said.contains("line 3"), "{said}");
+    }
 }

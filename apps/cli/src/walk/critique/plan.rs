@@ -137,44 +137,110 @@ fn tasks_phase(recipe: &Recipe) -> PhasePlan {
     }
 }
 
+/// What all evaluations of a recipe ask of its roles and of the sandbox, at most.
+pub(super) struct Evaluations {
+    /// Critiques of critics that are models, and judgments of pairs.
+    pub(super) critiques: f64,
+    pub(super) revisions: f64,
+    /// Programs to begin with, run before anybody is asked.
+    pub(super) started: f64,
+    /// Those of them that a generator writes.
+    pub(super) generated: f64,
+}
+
+impl Evaluations {
+    pub(super) fn of(recipe: &Recipe) -> Self {
+        let (eval, tasks) = (&recipe.eval, recipe.tasks.eval as f64);
+        let programs = tasks * f64::from(eval.programs());
+        let wrong = tasks * (1.0 - recipe.tasks.share_right);
+        let gates = if eval.gates { 7.0 * wrong } else { 0.0 };
+        // Programs that are revised in all rounds of one critic or baseline.
+        let layers = eval
+            .branches()
+            .into_iter()
+            .scan(programs, |programs, width| {
+                *programs *= f64::from(width);
+                Some(*programs)
+            });
+        let revised: f64 = layers.sum();
+        // The critic before and after reinforcement, no critique, and the baselines. Of those the reviser is asked as
+        // its own critic, and where nobody knows the right critique once more, with hints.
+        let critics = if recipe.rl.is_some() { 2.0 } else { 1.0 };
+        let hinted = f64::from(u8::from(recipe.tasks.eval_file.is_some()));
+        let (asked, played) = if eval.baselines {
+            (critics + 1.0 + hinted, critics + 4.0)
+        } else {
+            (critics, critics + 1.0)
+        };
+        let judged = eval
+            .pairs
+            .as_ref()
+            .map_or(0.0, |pairs| 2.0 * f64::from(pairs.votes) * tasks);
+        let started = if eval.in_rounds() { programs } else { 0.0 };
+        Self {
+            critiques: asked * revised * f64::from(eval.votes) + judged,
+            revisions: gates + played * revised,
+            started,
+            generated: if recipe.generator.is_some() {
+                started
+            } else {
+                0.0
+            },
+        }
+    }
+
+    pub(super) fn sandbox_runs(&self) -> f64 {
+        self.revisions + self.started
+    }
+}
+
 fn evaluation_phase(recipe: &Recipe, (critic, reviser, generator): (f64, f64, f64)) -> PhasePlan {
-    let (eval, tasks) = (&recipe.eval, recipe.tasks.eval as f64);
-    let programs = tasks * f64::from(eval.programs());
-    let wrong = tasks * (1.0 - recipe.tasks.share_right);
-    let gates = if eval.gates { 7.0 * wrong } else { 0.0 };
-    // Programs that are revised in all rounds of one critic or baseline.
-    let layers = eval
-        .branches()
-        .into_iter()
-        .scan(programs, |programs, width| {
-            *programs *= f64::from(width);
-            Some(*programs)
-        });
-    let revised: f64 = layers.sum();
-    // The critic before and after reinforcement, no critique, and the baselines, of which the reviser itself is asked too.
-    let critics = if recipe.rl.is_some() { 2.0 } else { 1.0 };
-    let (asked, played) = if eval.baselines {
-        (critics + 1.0, critics + 4.0)
-    } else {
-        (critics, critics + 1.0)
-    };
-    let critiques = asked * revised * f64::from(eval.votes);
-    let judged = eval
-        .pairs
-        .as_ref()
-        .map_or(0.0, |pairs| 2.0 * f64::from(pairs.votes) * tasks);
-    let start = if eval.in_rounds() { programs } else { 0.0 };
-    let episodes = gates + played * revised + start;
-    let tokens = (critiques + judged) * OF_CRITIC * critic
-        + (episodes - start) * OF_REVISER * reviser
-        + start * OF_GENERATOR * generator;
+    let asked = Evaluations::of(recipe);
+    let tokens = asked.critiques * OF_CRITIC * critic
+        + asked.revisions * OF_REVISER * reviser
+        + asked.generated * OF_GENERATOR * generator;
+    let runs = asked.sandbox_runs();
     let threads = recipe.threads as f64;
     PhasePlan {
         phase: "eval".to_owned(),
         steps: 0,
         tokens,
-        sandbox_runs: episodes,
-        seconds: (tokens / (DECODED_PER_THREAD * threads))
-            .max(episodes / (RUNS_PER_SLOT * threads)),
+        sandbox_runs: runs,
+        seconds: (tokens / (DECODED_PER_THREAD * threads)).max(runs / (RUNS_PER_SLOT * threads)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Evaluations {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../recipes/critique/ctrl-32b.toml");
+        let recipe = std::fs::read_to_string(path).unwrap();
+        let sets: Vec<String> = text.lines().map(str::to_owned).collect();
+        Evaluations::of(
+            &recipe::resolve::<Recipe>(&recipe, "here", &sets)
+                .unwrap()
+                .value,
+        )
+    }
+
+    #[test]
+    fn rounds_votes_baselines_and_pairs_are_in_a_plan() {
+        let plain = asked("eval.samples=1\neval.rounds=1\neval.gates=false\ntasks.eval=100");
+        // Before, after and without a critique.
+        assert_eq!((plain.critiques, plain.revisions), (200.0, 300.0));
+        let rounds = asked("eval.samples=2\neval.rounds=3\neval.gates=false\ntasks.eval=100");
+        assert_eq!(
+            (rounds.critiques, rounds.revisions, rounds.started),
+            (1200.0, 1800.0, 100.0)
+        );
+        let more = asked(
+            "eval.samples=1\neval.rounds=1\neval.votes=4\neval.baselines=true\neval.gates=false\ntasks.eval=100\n\
+             eval.pairs.votes=8",
+        );
+        // Four are asked: two critics, the reviser, and the reviser with hints.
+        assert_eq!((more.critiques, more.revisions), (1600.0 + 1600.0, 600.0));
     }
 }

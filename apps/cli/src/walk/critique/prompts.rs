@@ -214,7 +214,7 @@ fn too_long(rooms: &[Room<'_>], task: &Task) -> anyhow::Result<Option<String>> {
             };
             return Ok(Some(format!(
                 "task {}: the {role}'s prompt takes {tokens} tokens{critique}, and {role}.model has room for fewer \
-                 than {}, so there is no room for a response",
+                 than {}, by its context or by prompts.{role}_tokens, so there is no room for a response",
                 task.id,
                 room.below,
                 role = room.role

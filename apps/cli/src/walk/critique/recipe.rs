@@ -87,7 +87,8 @@ pub(crate) struct Tasks {
     /// it is that of functions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) set: TaskSet,
-    /// Tasks to train on.
+    /// Tasks to train on; 0, or left out, in recipes that only evaluate.
+    #[serde(default)]
     pub(crate) train: usize,
     /// Held-out tasks to evaluate on.
     pub(crate) eval: usize,

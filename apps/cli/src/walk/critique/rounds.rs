@@ -10,7 +10,7 @@ use anyhow::Context;
 use chat::{BpeOptions, Chat, Tokenizer};
 use critique::{
     CRITIC, GENERATOR, Purpose, REVISER, Task,
-    forest::{Forest, Line, Round, Start, initial_programs, read_forest},
+    forest::{Forest, Line, Round, Start, Started, initial_programs, read_forest},
     metrics::rounds::{Trajectory, of_rounds, relative_gain},
 };
 use eval::Evaluated;
@@ -180,6 +180,16 @@ impl<'a> Rounds<'a> {
     }
 }
 
+/// Programs whose tests say something else of them than their tasks do.
+fn told_otherwise(tasks: &[Arc<Task>], groups: &[Group]) -> usize {
+    let pairs = tasks.iter().zip(groups);
+    let otherwise = pairs.filter(|(task, group)| {
+        let started = group.episodes.iter().find_map(Started::of);
+        started.is_some_and(|started| started.passed != task.facts.initially_right)
+    });
+    otherwise.count()
+}
+
 /// The programs that forests begin with: those of the tasks, or those of the file that the recipe names. Where a
 /// generator writes them, one task of each problem.
 pub(super) fn initial(recipe: &Recipe, tasks: &[Arc<Task>]) -> Outcome<Vec<Arc<Task>>> {
@@ -213,7 +223,20 @@ fn nodes(path: &Path) -> Outcome<Vec<Line>> {
 impl CritiqueRun<'_> {
     /// Runs the initial programs, before anybody contends in this process.
     pub(super) fn begin(&self, rounds: &Rounds<'_>) -> Outcome<()> {
-        self.frame.suite(&rounds.start(), start_line)
+        self.frame.suite(&rounds.start(), start_line)?;
+        if rounds.generator.is_none() {
+            let otherwise = told_otherwise(rounds.tasks, &self.groups(START)?);
+            if otherwise > 0 {
+                self.frame.screen.say(format!(
+                    "  {} not do on their tests here what their file says (`success`); what they do here counts",
+                    match otherwise {
+                        1 => "1 of the programs does".to_owned(),
+                        n => format!("{n} of the programs do"),
+                    }
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Plays what the run has not played, commits a contender's measures and writes its file.

@@ -1,9 +1,9 @@
 //! Phase `tasks`: drawn from the tiny world and checked in the sandbox, or read from files.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use critique::{
-    Task,
+    Prompter, Task,
     data::read_tasks,
     make_tasks,
     tiny::{self, Split, TaskSet},
@@ -16,17 +16,28 @@ use crate::{
     walk::tasks::{EVAL, TRAIN, TaskSets, first_of},
 };
 
-/// Held-out tasks whose function is also one of the training tasks.
-fn shared_functions(sets: &TaskSets<Task>) -> usize {
-    let trained: BTreeSet<&str> = sets
-        .train
+/// What tasks have in common that are of one problem: the function of small worlds, whose statements tell less, and the
+/// statement of files, whose names and numbers every file gives anew.
+fn problem(task: &Task) -> &str {
+    match task.public.prompter {
+        Prompter::Tiny => &task.facts.function,
+        _ => task.public.statement.trim(),
+    }
+}
+
+/// Whether the held-out tasks are of problems that are trained on, for people.
+fn apart(train: &[Arc<Task>], eval: &[Arc<Task>]) -> String {
+    let trained: BTreeSet<&str> = train.iter().map(|task| problem(task)).collect();
+    let of_files = eval
         .iter()
-        .map(|task| task.facts.function.as_str())
-        .collect();
-    let held_out = sets.eval.iter();
-    held_out
-        .filter(|task| trained.contains(task.facts.function.as_str()))
-        .count()
+        .any(|task| task.public.prompter != Prompter::Tiny);
+    let shared = eval.iter().filter(|task| trained.contains(problem(task)));
+    match (shared.count(), of_files) {
+        (0, false) => "disjoint by function and so by bug".to_owned(),
+        (0, true) => "no statement of one is also that of the other".to_owned(),
+        (n, false) => format!("but {n} of those ask for functions that are trained on"),
+        (n, true) => format!("but {n} of those are of problems that are trained on"),
+    }
 }
 
 impl CritiqueRun<'_> {
@@ -58,23 +69,31 @@ impl CritiqueRun<'_> {
             Ok(0)
         })?;
         let sets = frame.read_tasks()?;
-        let shared = shared_functions(&sets);
-        let apart = match shared {
-            0 => "disjoint by function and so by bug".to_owned(),
-            n => format!("but {n} of those ask for functions that are trained on"),
-        };
-        frame.screen.say(format!(
-            "  {} to train on, {} held out, {apart}; sandbox tier {}",
-            sets.train.len(),
-            sets.eval.len(),
-            self.instruments.sandbox.tier(),
-        ));
+        let tier = self.instruments.sandbox.tier();
+        frame.screen.say(match (sets.train.len(), sets.eval.len()) {
+            (0, eval) => format!("  {eval} to evaluate on; sandbox tier {tier}"),
+            (train, eval) => format!(
+                "  {train} to train on, {eval} held out, {}; sandbox tier {tier}",
+                apart(&sets.train, &sets.eval)
+            ),
+        });
         Ok(sets)
     }
 
     fn make(&self, split: Split, n: usize, file: Option<&Path>, name: &str) -> Outcome<()> {
         let tasks = match file {
-            Some(path) => read_first(path, n)?,
+            _ if n == 0 => Vec::new(),
+            Some(path) => {
+                let all = read(path)?;
+                if all.len() > n {
+                    self.frame.screen.say(format!(
+                        "  {}: the first {n} of {}",
+                        path.display(),
+                        all.len()
+                    ));
+                }
+                first_of(all, path, n)?
+            }
             None => self.draw(split, n)?,
         };
         self.frame.write_tasks(name, &tasks)
@@ -124,18 +143,18 @@ pub(super) fn read(path: &Path) -> Outcome<Vec<Task>> {
 }
 
 /// Bad rows that are shown; all are counted.
-const SHOWN_ERRORS: usize = 50;
+pub(super) const SHOWN_ERRORS: usize = 50;
 
 /// Reads the files that a recipe names.
 pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
     let tasks = &recipe.tasks;
-    for (file, n) in [
-        (&tasks.train_file, tasks.train),
-        (&tasks.eval_file, tasks.eval),
-    ] {
-        if let Some(path) = file {
-            read_first(path, n)?;
-        }
+    if let Some(path) = tasks.train_file.as_ref().filter(|_| tasks.train > 0) {
+        read_first(path, tasks.train)?;
+    }
+    if let Some(path) = &tasks.eval_file {
+        let held_out = read_first(path, tasks.eval)?.into_iter().map(Arc::new);
+        // A forest must fit the tasks, which are known here already.
+        super::rounds::initial(recipe, &held_out.collect::<Vec<_>>())?;
     }
     for file in recipe
         .sft
@@ -147,4 +166,48 @@ pub(super) fn check_files(recipe: &Recipe) -> Outcome<()> {
     }
     super::rounds::check_file(recipe)?;
     super::pairs::check_file(recipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use critique::data::task_of_row;
+    use dataset::Rows;
+
+    use super::*;
+
+    fn tasks(lines: &[(&str, &str)]) -> Vec<Arc<Task>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pairs.jsonl");
+        let text: Vec<String> = lines
+            .iter()
+            .map(|(id, statement)| {
+                serde_json::json!({
+                    "id": id, "problem_id": id, "problem": statement, "prompter_type": "code_contests",
+                    "sanitized_solution": "print(1)", "success": 0.0,
+                    "all_uts": { "inputs": ["1\n"], "outputs": ["1\n"] },
+                })
+                .to_string()
+            })
+            .collect();
+        std::fs::write(&path, text.join("\n")).unwrap();
+        let rows = Rows::open(&path).unwrap();
+        rows.map(|row| Arc::new(task_of_row(&row.unwrap()).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn problems_of_files_are_told_apart_by_what_they_ask_for() {
+        // Two files number their problems from 0; a problem may come with another number.
+        let trained = tasks(&[("0", "Add two numbers."), ("1", "Sort a list.")]);
+        let others = tasks(&[("0", "Reverse a text."), ("1", "Count the words.")]);
+        assert_eq!(
+            apart(&trained, &others),
+            "no statement of one is also that of the other"
+        );
+        let again = tasks(&[("7", "Sort a list. \n"), ("8", "Count the words.")]);
+        assert_eq!(
+            apart(&trained, &again),
+            "but 1 of those are of problems that are trained on"
+        );
+    }
 }

@@ -19,7 +19,10 @@ pub(super) fn chats(recipe: &Recipe) -> Outcome<Chats> {
 
 impl CritiqueRun<'_> {
     pub(super) fn vocabulary(&self) -> Outcome<Chats> {
-        let (common, texts) = (self.recipe.common(), format!("{CORPUS_DRAFTS} drafts"));
+        let (common, texts) = (
+            self.recipe.common(),
+            format!("{CORPUS_DRAFTS} drafts of the small world"),
+        );
         let corpus = || corpus(self.recipe);
         self.frame.vocabulary(&common, &texts, corpus)
     }

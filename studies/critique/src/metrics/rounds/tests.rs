@@ -1,11 +1,16 @@
 //! Hand-computed values, and a Markov chain whose every share is known.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proptest::prelude::*;
 use rand::RngExt;
 use record::Seed;
 
 use super::*;
 use Judgment::{Correct, Incorrect};
+
+/// Every path is one of programs of its own.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fn path(problem: &str, right: &[bool], judgments: &[Option<Judgment>]) -> Trajectory {
     let state = |right: &bool| State {
@@ -14,6 +19,7 @@ fn path(problem: &str, right: &[bool], judgments: &[Option<Judgment>]) -> Trajec
     };
     let said = |judgment: &Option<Judgment>| {
         judgment.map(|judgment| Said {
+            spoken: true,
             judgment: Some(judgment),
             similarity: (judgment == Incorrect).then_some(0.5),
         })
@@ -23,6 +29,7 @@ fn path(problem: &str, right: &[bool], judgments: &[Option<Judgment>]) -> Trajec
         kinds: BTreeMap::from([("difficulty", problem[..1].to_owned())]),
         weight: 1.0,
         states: right.iter().map(state).collect(),
+        programs: vec![NEXT.fetch_add(1, Ordering::Relaxed); right.len()],
         rounds: judgments.iter().map(said).collect(),
     }
 }
@@ -126,6 +133,37 @@ fn several_programs_of_a_problem_give_pass_at_k() {
     assert_eq!(value(&measures, "pass_at_k/round-0/2"), 0.25);
     assert_eq!(value(&measures, "pass_at_k/round-0/4"), 0.5);
     assert!(!measures.contains_key("pass_at_k/round-0/8"));
+}
+
+#[test]
+fn a_program_with_several_branches_is_one_program() {
+    // Two programs, one right; three branches of each, so six paths of which each program has three.
+    let mut paths: Vec<Trajectory> = (0..6)
+        .map(|i| path("a", &[i < 3, i < 3], &[Some(Incorrect)]))
+        .collect();
+    for (i, one) in paths.iter_mut().enumerate() {
+        one.weight = 1.0 / 3.0;
+        one.programs[0] = i / 3;
+    }
+    let measures = of_rounds(&paths);
+    assert_eq!(value(&measures, "pass_at_k/round-0/2"), 1.0);
+    assert!(!measures.contains_key("pass_at_k/round-0/4"));
+    assert_eq!(value(&measures, "pass_at_k/round-1/2"), 1.0 - 3.0 / 15.0);
+}
+
+#[test]
+fn where_nothing_is_said_nothing_is_judged() {
+    let mut silent = path("a", &[false, true], &[Some(Incorrect)]);
+    let said = Said {
+        spoken: false,
+        judgment: None,
+        similarity: Some(0.5),
+    };
+    silent.rounds = vec![Some(said)];
+    let measures = of_rounds(&[silent]);
+    assert_eq!(value(&measures, "criticised/round-1"), 0.0);
+    assert_eq!(value(&measures, "similarity/round-1"), 0.5);
+    assert!(!measures.contains_key("judgment_f1/round-1"));
 }
 
 #[test]

@@ -209,12 +209,18 @@ fn canary_place(program: &str, items: usize) -> usize {
 #[serde(rename_all = "snake_case")]
 enum Sent<'a> {
     Expression(&'a str),
+    /// An expression whose value has to be the very object that is expected, not one that is equal.
+    Identity(&'a str),
     Statement(&'a str),
 }
 
 impl Statements {
     fn sent(&self) -> Vec<Sent<'_>> {
         let items = self.items.iter().map(|item| match item {
+            Item::Expression {
+                expression,
+                expected: Expectation::Is(_),
+            } => Sent::Identity(expression),
             Item::Expression { expression, .. } => Sent::Expression(expression),
             Item::Statement(text) => Sent::Statement(text),
         });

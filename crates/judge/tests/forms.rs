@@ -101,6 +101,220 @@ def check(candidate):
 check(candidate)
 ";
 
+/// Each form of tests that compares what a program returns, with `expected` for the argument 3.
+fn returning(expected: &str, value: Value) -> Vec<Tests> {
+    vec![
+        Tests::asserts([format!("assert f(3) == {expected}")]),
+        // Of these, one runs beside the program.
+        Tests::asserts([format!("assert f(*(3, 'inspect')[:1]) == {expected}")]),
+        Tests::assert_script(format!("assert f(3) == {expected}\n"), None),
+        Tests::calls("f", [(vec![Value::Int(3)], value)]),
+    ]
+}
+
+#[tokio::test]
+async fn numbers_of_libraries_are_the_numbers_that_they_equal() {
+    let judge = judge();
+    let ones = |value: Value| Value::List(vec![value.clone(), value]);
+    let mut right = vec![
+        (
+            "fractions import Fraction",
+            "Fraction(x)",
+            "3",
+            Value::Int(3),
+        ),
+        (
+            "fractions import Fraction",
+            "Fraction(x, 2)",
+            "1.5",
+            Value::Float(1.5),
+        ),
+        ("decimal import Decimal", "Decimal(x)", "3", Value::Int(3)),
+        (
+            "decimal import Decimal",
+            "[Decimal('0.5')] * 2",
+            "[0.5, 0.5]",
+            ones(Value::Float(0.5)),
+        ),
+        (
+            "decimal import Decimal",
+            "Decimal('Infinity')",
+            "float('inf')",
+            Value::Float(f64::INFINITY),
+        ),
+    ];
+    let mut wrong = vec![
+        (
+            "fractions import Fraction",
+            "Fraction(1, x)",
+            "0.3333333333333333",
+            Value::Float(1.0 / 3.0),
+        ),
+        (
+            "decimal import Decimal",
+            "Decimal('0.1')",
+            "0.1",
+            Value::Float(0.1),
+        ),
+        (
+            "fractions import Fraction",
+            "Fraction(x)",
+            "4",
+            Value::Int(4),
+        ),
+    ];
+    let anything = Tests::asserts(["assert True"]);
+    if judge
+        .verdict("import numpy", &anything)
+        .await
+        .unwrap()
+        .passed
+    {
+        right.extend([
+            ("numpy import int64", "int64(x)", "3", Value::Int(3)),
+            (
+                "numpy import float64",
+                "float64(x) / 2",
+                "1.5",
+                Value::Float(1.5),
+            ),
+            (
+                "numpy import array",
+                "list(array([x, x]) * 2)",
+                "[6, 6]",
+                ones(Value::Int(6)),
+            ),
+            (
+                "numpy import bool_",
+                "bool_(x > 2)",
+                "True",
+                Value::Bool(true),
+            ),
+            (
+                "numpy import array",
+                "(array([x, x]) * 2).tolist()",
+                "[6, 6]",
+                ones(Value::Int(6)),
+            ),
+        ]);
+        wrong.extend([
+            ("numpy import int64", "int64(x)", "4", Value::Int(4)),
+            ("numpy import str_", "str_(x)", "3", Value::Int(3)),
+        ]);
+    } else {
+        println!("numpy is not here: its numbers were not tried");
+    }
+    for (cases, passes) in [(right, true), (wrong, false)] {
+        for (module, returned, expected, value) in cases {
+            let program = format!("from {module}\ndef f(x): return {returned}");
+            for tests in returning(expected, value) {
+                let verdict = judge.verdict(&program, &tests).await.unwrap();
+                assert_eq!(verdict.passed, passes, "{program}: {tests:?}: {verdict:?}");
+            }
+        }
+    }
+    // A number that equals `True` is not `True`.
+    let program = "from fractions import Fraction\ndef f(x): return Fraction(1)";
+    for (text, passes) in [
+        ("assert f(0) == True", true),
+        ("assert f(0) is True", false),
+    ] {
+        let verdict = judge
+            .verdict(program, &Tests::asserts([text]))
+            .await
+            .unwrap();
+        assert_eq!(verdict.passed, passes, "{text}: {verdict:?}");
+    }
+}
+
+#[tokio::test]
+async fn values_that_say_what_they_are_when_asked_pass_no_test() {
+    let judge = judge();
+    // Each is taken for a number of a library by its name, and equals whatever it is asked about.
+    let program = "\
+class int64:
+    __module__ = 'numpy'
+    def __eq__(self, other): return True
+    def __hash__(self): return 0
+    def item(self): return self
+    def tolist(self): return self
+    def as_integer_ratio(self): return (3, 1)
+int64.__qualname__ = 'int64'
+def f(x): return int64()";
+    for tests in returning("3", Value::Int(3)) {
+        let verdict = judge.verdict(program, &tests).await.unwrap();
+        assert!(!verdict.passed, "{tests:?}: {verdict:?}");
+    }
+}
+
+#[tokio::test]
+async fn methods_of_leet_codes_class_are_called_by_their_names() {
+    let judge = judge();
+    let program = "\
+class Solution:
+    def __init__(self):
+        self.calls = 0
+    def double(self, values: List[int]) -> List[int]:
+        self.calls += 1
+        assert self.calls == 1
+        return [self.twice(value) for value in values][: max(len(values), 1)]
+    def max(self, values):
+        return 7
+    @staticmethod
+    def twice(value):
+        return 2 * value";
+    let tests = Tests::asserts(["assert double([1, 2]) == [2, 4]", "assert double([]) == []"]);
+    let verdict = judge.verdict(program, &tests).await.unwrap();
+    assert!(verdict.passed, "{verdict:?}");
+    let beside = Tests::asserts(["assert double([1]) == [2], 'inspect'"]);
+    assert!(judge.verdict(program, &beside).await.unwrap().passed);
+    // What the program says by that name counts before the method, and no method that is not there is called.
+    let own = format!("{program}\ndef double(values): return []");
+    assert!(!judge.verdict(&own, &tests).await.unwrap().passed);
+    let missing = Tests::asserts(["assert triple([1]) == [3]"]);
+    let verdict = judge.verdict(program, &missing).await.unwrap();
+    assert!(verdict.message.unwrap().contains("NameError"));
+}
+
+#[tokio::test]
+async fn cases_behind_one_that_runs_out_of_time_are_not_run() {
+    let limits = sandbox::Limits {
+        cpu: std::time::Duration::from_millis(300),
+        ..sandbox::Limits::SMALL
+    };
+    let judge = judge().within(limits);
+    let cases = |n: usize| (0..n).map(|x| (format!("{x}\n"), format!("{x}\n")));
+    let endless = judge
+        .verdict("while 1: pass", &Tests::stdio(cases(40)))
+        .await
+        .unwrap();
+    assert_eq!((endless.n_tests, endless.n_passed), (40, 0), "{endless:?}");
+    assert_eq!(endless.status, VerdictStatus::CpuTimeout);
+    assert!(
+        endless.cases[1..]
+            .iter()
+            .all(|case| *case == CaseResult::Missing)
+    );
+    assert!(endless.cpu_ms < 40.0 * 300.0 / 4.0, "{}", endless.cpu_ms);
+    // Those before it count, and of those behind it, whichever were run beside it, none does.
+    let third = "x = int(input())\nwhile x == 3: pass\nprint(x)";
+    let verdict = judge
+        .verdict(third, &Tests::stdio(cases(12)))
+        .await
+        .unwrap();
+    assert_eq!((verdict.n_tests, verdict.n_passed), (12, 3), "{verdict:?}");
+    let feedback = judge
+        .feedback(third, &Tests::stdio(cases(12)))
+        .await
+        .unwrap();
+    let inputs: Vec<&str> = feedback
+        .failures
+        .iter()
+        .map(|one| one.input.as_str())
+        .collect();
+    assert_eq!(inputs, ["3\n"]);
+}
+
 #[tokio::test]
 async fn scripts_pass_when_they_come_to_their_end() {
     let judge = judge();

@@ -57,7 +57,8 @@ async fn serve(
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let config = EndpointConfig::parse(&format!("openai:http://{address}/v1#m")).unwrap();
+    let mut config = EndpointConfig::parse(&format!("openai:http://{address}/v1#m")).unwrap();
+    config.pause = Duration::from_millis(1);
     (server, config)
 }
 
@@ -164,7 +165,53 @@ async fn a_busy_server_is_waited_for_where_it_says_how_long() {
 }
 
 #[tokio::test]
-async fn faults_say_whose_they_are_and_are_never_asked_again() {
+async fn full_servers_and_empty_answers_are_asked_again_after_a_pause() {
+    type Trouble = Box<dyn Fn() -> Response + Send + Sync>;
+    let troubles: [fn() -> Trouble; 4] = [
+        || Box::new(|| (StatusCode::TOO_MANY_REQUESTS, "later").into_response()),
+        || Box::new(|| (StatusCode::SERVICE_UNAVAILABLE, "later").into_response()),
+        || Box::new(|| said(json!({"role": "assistant", "content": ""}), "stop")),
+        || Box::new(|| said(json!({"role": "assistant", "content": null}), "stop")),
+    ];
+    for trouble in troubles {
+        let (passing, lasting) = (trouble(), trouble());
+        let (server, config) = serve(move |number| match number {
+            0..4 => passing(),
+            _ => said(json!({"role": "assistant", "content": "now"}), "stop"),
+        })
+        .await;
+        assert_eq!(ask(config).await.unwrap().said.text, "now");
+        assert_eq!(server.requests.load(Relaxed), 5);
+        // What lasts is a fault, and never an answer.
+        let (server, config) = serve(move |_| lasting()).await;
+        let error = ask(config).await.unwrap_err();
+        assert!(error.is_infrastructure(), "{error}");
+        assert_eq!(server.requests.load(Relaxed), 5);
+    }
+    // Whoever said nothing is asked with other draws, and these are the same each time.
+    let mut seeds = Vec::new();
+    for _ in 0..2 {
+        let (server, config) =
+            serve(|_| said(json!({"role": "assistant", "content": " "}), "stop")).await;
+        ask(config).await.unwrap_err();
+        let asked = server.asked.lock().unwrap();
+        let drawn: Vec<u64> = asked
+            .iter()
+            .map(|(_, body)| body["seed"].as_u64().unwrap())
+            .collect();
+        assert!(drawn.windows(2).all(|pair| pair[0] != pair[1]), "{drawn:?}");
+        seeds.push(drawn);
+    }
+    assert_eq!(seeds[0], seeds[1]);
+    // What was cut off before anything was said is an answer.
+    let (server, config) =
+        serve(|_| said(json!({"role": "assistant", "content": null}), "length")).await;
+    assert_eq!(ask(config).await.unwrap().stop, StopReason::Length);
+    assert_eq!(server.requests.load(Relaxed), 1);
+}
+
+#[tokio::test]
+async fn other_faults_say_whose_they_are_and_are_never_asked_again() {
     let error = json!({"error": {"message": "the prompt is longer than 4096 tokens"}});
     let cases = [
         (StatusCode::BAD_REQUEST, error.to_string(), false),
@@ -174,7 +221,6 @@ async fn faults_say_whose_they_are_and_are_never_asked_again() {
             "out of memory".to_owned(),
             true,
         ),
-        (StatusCode::TOO_MANY_REQUESTS, "slow down".to_owned(), true),
         (StatusCode::OK, "not json".to_owned(), true),
         (StatusCode::OK, "{\"choices\": []}".to_owned(), true),
     ];
@@ -199,6 +245,7 @@ async fn silence_and_absence_are_infrastructure_faults() {
     let address = listener.local_addr().unwrap();
     let mut config = EndpointConfig::parse(&format!("openai:http://{address}/v1#m")).unwrap();
     config.timeout = Duration::from_millis(200);
+    config.pause = Duration::from_millis(1);
     assert!(ask(config.clone()).await.unwrap_err().is_infrastructure());
     drop(listener);
     let error = ask(config).await.unwrap_err();

@@ -319,12 +319,22 @@ fn is_problem(row: &Map<String, Value>) -> bool {
 fn text(checked: &[Checked]) -> String {
     let mut lines = Vec::new();
     for file in checked {
+        let what = if file.problems.is_empty() {
+            "task"
+        } else {
+            "problem"
+        };
+        // Several tasks of critique may be about one problem.
+        let about = match file.study {
+            _ if what == "problem" => String::new(),
+            Some("critique") => format!(", {}", count_of(file.documents, "problem")),
+            _ => format!(", {}", count_of(file.documents, "document")),
+        };
         lines.push(format!(
-            "{}: {} of {}, {}, {}",
+            "{}: {} of {}{about}, {}",
             file.file.display(),
-            count_of(file.tasks as usize, "task"),
+            count_of(file.tasks as usize, what),
             file.study.unwrap_or("no study"),
-            count_of(file.documents, "document"),
             count_of(file.bad_rows as usize, "bad row")
         ));
         for (what, number) in &file.counts {

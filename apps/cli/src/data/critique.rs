@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ::train::Stop;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use critique::data::{CountTokens, HeldOut, Options, Preparation, Prepared, Problem, Source};
@@ -18,6 +19,7 @@ use crate::{
     hub::{HubId, gather},
     report::{print_json, print_text},
     screen::{Screen, count_of},
+    train::stop_on_request,
 };
 
 #[derive(Debug, Args)]
@@ -43,10 +45,10 @@ pub(crate) struct CritiqueArgs {
     #[arg(long, value_name = "PATH")]
     tokenizer: Option<PathBuf>,
     /// Keep statements for training with more tokens than this
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "tokenizer")]
     min_tokens: usize,
     /// Keep statements for training with fewer tokens than this
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048, requires = "tokenizer")]
     max_tokens: usize,
     /// Drop problems whose statement is in this file, a problem file or one of a dataset; may be given again
     #[arg(long, value_name = "FILE")]
@@ -144,6 +146,10 @@ pub(super) fn prepare(source: Source, args: &CritiqueArgs, screen: Screen) -> Ou
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make the folder {}", args.out.display()))
         .asked()?;
+    // Files that are not whole are removed, so a signal must not end the process in the middle of them.
+    let runtime = tokio::runtime::Runtime::new().failed()?;
+    let stop = Stop::default();
+    stop_on_request(&runtime, &stop, screen)?;
     let mut outputs = Outputs::create(source, &args.out, &split)?;
     let mut files = Vec::new();
     let mut bad = RowErrors::new(SHOWN_ERRORS);
@@ -151,6 +157,9 @@ pub(super) fn prepare(source: Source, args: &CritiqueArgs, screen: Screen) -> Ou
         let mut rows = 0;
         for row in Rows::open(file).asked()? {
             rows += 1;
+            if stop.requested() {
+                return Err(Failure::Stopped);
+            }
             match preparation.take(&row.asked()?) {
                 Ok(Some(problem)) => outputs.write(&problem)?,
                 Ok(None) => {}

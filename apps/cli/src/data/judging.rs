@@ -25,7 +25,7 @@ pub(super) struct JudgingArgs {
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true, value_parser = seconds)]
     timeout: Duration,
     /// MiB of memory of one run
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     memory: u64,
     /// Run programs even where only weak walls can be built
     #[arg(long)]

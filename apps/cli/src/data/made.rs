@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use critique::{
     data::{
         LessonOptions, LessonRow, Problem, Step, StrayCritique, Tried, filter_lessons, lesson_rows,
@@ -13,11 +14,12 @@ use critique::{
     },
     format::Gate,
 };
-use dataset::{JsonlWriter, Rows, write_parquet};
+use dataset::{JsonlWriter, RowErrors, Rows, write_parquet};
 use record::Seed;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::SHOWN_ERRORS;
 use crate::{
     failure::{Classify, Failure, Outcome},
     screen::count_of,
@@ -66,6 +68,7 @@ impl Division {
 
     /// Takes every problem of a file of supervised rows out of the pairs.
     pub(crate) fn leave_out(&mut self, file: &Path) -> Outcome<()> {
+        let mut errors = RowErrors::new(SHOWN_ERRORS);
         for row in Rows::open(file).asked()? {
             let row = row.asked()?;
             let columns = row.object().asked()?;
@@ -73,16 +76,16 @@ impl Division {
                 Some(Value::String(name)) => name.clone(),
                 Some(Value::Number(name)) => name.to_string(),
                 _ => {
-                    let error =
-                        row.error("task_id", "missing; it says which problem the row is of");
-                    return Err(error).asked();
+                    errors
+                        .push(row.error("task_id", "missing; it says which problem the row is of"));
+                    continue;
                 }
             };
             let source = columns.get("data_source").and_then(Value::as_str);
             let sources = self.supervised.entry(name).or_default();
             sources.push(source.map(str::to_owned));
         }
-        Ok(())
+        errors.or(()).asked()
     }
 
     fn is_pairs(&self, problem: &Problem) -> bool {
@@ -150,14 +153,7 @@ pub(crate) fn write_rows(
         pairs: pairs.len(),
         passing,
         pairs_left_out: n_first - pairs.len(),
-        rl: match pairs.is_empty() {
-            true => None,
-            false => {
-                let path = folder.join(PAIRS);
-                write_parquet(&path, &pairs, &[]).failed()?;
-                Some(path)
-            }
-        },
+        rl: write_pairs(folder, &pairs)?,
         critiques,
         steps: if critiques == 0 { Vec::new() } else { all },
         lessons: lessons.len(),
@@ -165,11 +161,36 @@ pub(crate) fn write_rows(
     })
 }
 
-fn write_lessons(folder: &Path, rows: &[LessonRow]) -> Outcome<Option<PathBuf>> {
+fn write_pairs(folder: &Path, rows: &[Map<String, Value>]) -> Outcome<Option<PathBuf>> {
+    let path = folder.join(PAIRS);
     if rows.is_empty() {
+        remove_older(&path)?;
         return Ok(None);
     }
+    write_parquet(&path, rows, &[]).failed()?;
+    Ok(Some(path))
+}
+
+/// What an earlier command wrote would be taken for rows of this one.
+fn remove_older(path: &Path) -> Outcome<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let what = format!(
+                "cannot remove {}, which is of an earlier command",
+                path.display()
+            );
+            Err(error).context(what).failed()
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_lessons(folder: &Path, rows: &[LessonRow]) -> Outcome<Option<PathBuf>> {
     let path = folder.join(LESSONS);
+    if rows.is_empty() {
+        remove_older(&path)?;
+        return Ok(None);
+    }
     let mut file = JsonlWriter::create(&path).failed()?;
     for row in rows {
         file.write(row).failed()?;

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
-    screen::Screen,
+    screen::{Screen, count_of},
 };
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(super) struct PairArgs {
     #[arg(long, value_name = "PATH")]
     tokenizer: Option<PathBuf>,
     /// Of critiques: keep those whose prompt has fewer tokens
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048, requires = "tokenizer")]
     max_tokens: usize,
     /// Of critiques: keep those that led to a passing program alone
     #[arg(long)]
@@ -115,11 +115,18 @@ pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
     for file in &args.leave_out {
         division.leave_out(file)?;
     }
-    let (tried, judged) = try_all(args, &known, attempts(args)?, screen)?;
+    let attempts = attempts(args)?;
     let tokenizer = match &args.tokenizer {
         Some(path) => Some(load_tokenizer(path).asked()?),
         None => None,
     };
+    filters_something(args, &attempts)?;
+    // Before anything is judged, which may take hours.
+    let found = joined(args, &known, attempts)?;
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot make the folder {}", args.out.display()))
+        .asked()?;
+    let (tried, judged) = try_all(args, found, screen)?;
     let count = tokenizer.as_ref().map(|tokenizer| {
         move |text: &str| {
             let tokens = tokenizer.encode(text);
@@ -135,9 +142,6 @@ pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
         one_per_problem: !args.all_of_a_problem,
         seed: Seed(args.seed),
     };
-    fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot make the folder {}", args.out.display()))
-        .asked()?;
     let paired = Paired {
         problems: args.problems.clone(),
         solutions: args.solutions.clone(),
@@ -154,6 +158,34 @@ pub(super) fn run(args: &PairArgs, screen: Screen) -> Outcome<()> {
     } else {
         let more = [("programs judged", judged)];
         print_text(&paired.made.lines(&more).join("\n"))
+    }?;
+    let chosen = args.balance || args.only_successful;
+    if chosen && paired.made.lessons == 0 {
+        return Err(Failure::Failed(anyhow!(
+            "of {} none is left, so there is no sft.jsonl; the steps above say what dropped them",
+            count_of(paired.made.critiques, "critique")
+        )));
+    }
+    Ok(())
+}
+
+/// Filters of critiques are a mistake where there are no critiques.
+fn filters_something(args: &PairArgs, attempts: &[Attempt]) -> Outcome<()> {
+    if attempts.iter().any(|attempt| attempt.critique.is_some()) {
+        return Ok(());
+    }
+    let options = [
+        ("--balance", args.balance),
+        ("--only-successful", args.only_successful),
+        ("--tokenizer", args.tokenizer.is_some()),
+        ("--all-of-a-problem", args.all_of_a_problem),
+    ];
+    match options.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::Asked(anyhow!(
+            "{option} chooses critiques, and there is none in the files of --solutions; leave it out, or name a file \
+             with a column `critique`"
+        ))),
     }
 }
 
@@ -178,10 +210,21 @@ fn joined<'a>(
     known: &[Known<'a>],
     attempts: Vec<Attempt>,
 ) -> Outcome<Vec<(Attempt, Known<'a>)>> {
-    let mut by_name: HashMap<&str, Vec<Known<'a>>> = HashMap::new();
+    let mut by_name: HashMap<String, Vec<Known<'a>>> = HashMap::new();
     for one in known {
-        let named = by_name.entry(one.problem.task_id.as_str()).or_default();
+        let named = by_name.entry(one.problem.task_id.clone()).or_default();
         named.push(*one);
+    }
+    // Nodes of forests that evaluations write name the dataset too.
+    for one in known {
+        let full = one.problem.full_name();
+        let others = by_name.entry(full).or_default();
+        if others
+            .iter()
+            .all(|other| !std::ptr::eq(other.problem, one.problem))
+        {
+            others.push(*one);
+        }
     }
     let mut found = Vec::new();
     for attempt in attempts {
@@ -232,11 +275,9 @@ fn joined<'a>(
 /// Every program with its problem, judged where nobody says how it does; and how many were.
 fn try_all<'a>(
     args: &PairArgs,
-    known: &[Known<'a>],
-    attempts: Vec<Attempt>,
+    found: Vec<(Attempt, Known<'a>)>,
     screen: Screen,
 ) -> Outcome<(Vec<Tried<'a>>, usize)> {
-    let found = joined(args, known, attempts)?;
     let unknown = |attempt: &Attempt| args.judge_all || attempt.success.is_none();
     let programs: Vec<(&Problem, &str)> = found
         .iter()

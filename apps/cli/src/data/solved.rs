@@ -1,15 +1,19 @@
 //! Problems judged by their own programs: one that its own solution does not solve has wrong tests.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use anyhow::{Context, anyhow};
 use critique::data::Problem;
 use dataset::{JsonlWriter, Place};
 use serde::Serialize;
 
 use super::judging::{JudgingArgs, told};
 use crate::{
-    failure::{Classify, Outcome},
-    screen::Screen,
+    failure::{Classify, Failure, Outcome},
+    screen::{Screen, count_of},
 };
 
 /// A problem and where it stands.
@@ -45,6 +49,16 @@ pub(super) struct Kept {
     pub(super) rows: u64,
 }
 
+/// The file of good problems on its way, in a folder that is made for it.
+fn writer(path: &Path) -> Outcome<JsonlWriter> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))
+            .asked()?;
+    }
+    JsonlWriter::create(path).asked()
+}
+
 /// Judges every program of every problem. The good ones go to a file, where one is named: those that are solved, and
 /// those of which nothing is known unless a solution is `required`.
 pub(super) fn solve(
@@ -60,6 +74,11 @@ pub(super) fn solve(
             all.map(move |program| (problem, program.as_str()))
         })
         .collect();
+    // Before anything is judged, which may take hours.
+    let mut kept = match to {
+        Some(path) => Some((path, writer(path)?)),
+        None => None,
+    };
     let verdicts = judging.verdicts(&programs, "own programs", screen)?;
     let mut verdicts = verdicts.into_iter();
     let mut solved = Solved::default();
@@ -96,8 +115,16 @@ pub(super) fn solve(
             good.push(problem);
         }
     }
-    if let Some(path) = to {
-        let mut file = JsonlWriter::create(path).asked()?;
+    if let Some((path, mut file)) = kept.take() {
+        if good.is_empty() {
+            return Err(Failure::Failed(anyhow!(
+                "none of {} is good, so {} was not written: {} not solved by their own programs, {} without one",
+                count_of(found.len(), "problem"),
+                path.display(),
+                solved.unsolved,
+                solved.without_solution
+            )));
+        }
         for problem in good {
             file.write(problem.columns()).failed()?;
         }

@@ -185,6 +185,11 @@ fn unknown(name: &str) -> String {
         .iter()
         .map(|study| format!("`{}`", study.name))
         .collect();
+    if name == super::critique::synthesize::STUDY {
+        return "the folder is one of `etude data synthesize`: the command that began it goes on with it, and it is no \
+                recipe"
+            .to_owned();
+    }
     format!(
         "unknown variant `{name}`, expected one of {}",
         known.join(", ")

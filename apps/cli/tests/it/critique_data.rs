@@ -236,6 +236,64 @@ fn forests_become_pairs_and_lessons() {
         asked.contains("return a - b") && asked.contains("sum of a and b"),
         "{asked}"
     );
+    // Nodes of evaluations name the dataset too.
+    let full = forest
+        .join("\n")
+        .replace("\"task_id\":0", "\"task_id\":\"taco/0\"");
+    fs::write(path.join("full.jsonl"), full).unwrap();
+    let of_full = [
+        "pair",
+        "p/taco_train.jsonl",
+        "--solutions",
+        "full.jsonl",
+        "--generator",
+        "small",
+    ];
+    let again = told(&data(
+        path,
+        &[&of_full[..], &["--out", "o2", "--json"]].concat(),
+    ));
+    assert_eq!((&again["pairs"], &again["lessons"]), (&json!(2), &json!(1)));
+    assert_eq!(lines(&path.join("o2/sft.jsonl")).len(), 1);
+    // Rows of an earlier command do not stay, where this one has none.
+    let firsts = format!("{}\n{}\n", forest[1], forest[2]);
+    fs::write(path.join("firsts.jsonl"), firsts).unwrap();
+    let of_firsts = [
+        "pair",
+        "p/taco_train.jsonl",
+        "--solutions",
+        "firsts.jsonl",
+        "--out",
+        "o",
+    ];
+    assert_success(&data(path, &of_firsts));
+    assert!(path.join("o/rl.parquet").exists() && !path.join("o/sft.jsonl").exists());
+    // What chooses critiques is a mistake without them, and a failure where it leaves none.
+    let output = data(path, &[&of_firsts[..], &["--balance"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("--balance chooses critiques"),
+        "{}",
+        stderr(&output)
+    );
+    let failing =
+        forest[..3].join("\n") + "\n" + &forest[5].replace("\"success\":1", "\"success\":0");
+    fs::write(path.join("failing.jsonl"), failing).unwrap();
+    let of_failing = [
+        "pair",
+        "p/taco_train.jsonl",
+        "--solutions",
+        "failing.jsonl",
+        "--out",
+        "o3",
+    ];
+    let output = data(path, &[&of_failing[..], &["--only-successful"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("of 1 critique none is left"),
+        "{}",
+        stderr(&output)
+    );
     for (change, field, message) in [
         (
             ("\"task_id\":0", "\"task_id\":99"),
@@ -410,6 +468,36 @@ fn bad_rows_are_named_and_nothing_is_written() {
         ),
         (
             "livecodebench",
+            json!({"question_content": "q", "metadata": "{"}),
+            "metadata",
+            "is not JSON",
+        ),
+        (
+            "livecodebench",
+            json!({"question_content": "q", "question_id": 1, "contest_date": "yesterday"}),
+            "contest_date",
+            "`yesterday` is no date",
+        ),
+        (
+            "taco",
+            json!({"question": "q", "input_output": "[1,2]"}),
+            "input_output",
+            "expected an object",
+        ),
+        (
+            "taco",
+            json!({"question": "q", "time_limit": "soon"}),
+            "time_limit",
+            "`soon` has no number",
+        ),
+        (
+            "taco",
+            json!({"question": "q", "time_limit": "-3 seconds"}),
+            "time_limit",
+            "-3 seconds",
+        ),
+        (
+            "livecodebench",
             json!({"question_content": "q", "public_test_cases": [{"input": "1", "output": "1", "testtype": "functional"}]}),
             "metadata.func_name",
             "missing",
@@ -448,4 +536,121 @@ fn bad_rows_are_named_and_nothing_is_written() {
     let found = told(&output);
     assert_eq!(dropped(&found, "bad rows")["dropped"], 1);
     assert!(stderr(&output).contains("`1` is there twice"));
+}
+
+/// What can be known before programs run is told before programs run.
+#[test]
+fn mistakes_are_told_before_anything_is_judged() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let function = rows("002_taco_function");
+    let prepared = ["prepare", "taco", &function, "--out", "p"];
+    assert_success(&data(path, &prepared));
+    let problems = "p/taco_train.jsonl";
+    for (arguments, code, says) in [
+        (&["check", problems, "--memory", "1"][..], 2, "--memory"),
+        (
+            &["check", problems, "--to", "p/taco_train.jsonl/x.jsonl"],
+            2,
+            "cannot make the folder",
+        ),
+        (
+            &["pair", problems, "--own", "--out", "/proc/z"],
+            2,
+            "cannot make the folder",
+        ),
+        (
+            &[
+                "pair",
+                problems,
+                "--own",
+                "--out",
+                "o",
+                "--tokenizer",
+                "/nosuch",
+            ],
+            2,
+            "/nosuch",
+        ),
+        (
+            &["pair", problems, "--own", "--out", "o", "--max-tokens", "5"],
+            2,
+            "--tokenizer",
+        ),
+        (
+            &[
+                "prepare",
+                "taco",
+                &function,
+                "--out",
+                "x",
+                "--min-tokens",
+                "5",
+            ],
+            2,
+            "--tokenizer",
+        ),
+    ] {
+        let output = data(path, arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert!(!said.contains("judged"), "{arguments:?}: {said}");
+    }
+    // Folders are made, and no file is left where no problem is.
+    let good = ["check", problems, "--to", "new/folder/good.jsonl"];
+    let output = data(path, &good);
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("5 problems of critique, 0 bad rows"),
+        "{text}"
+    );
+    let rows = lines(&path.join("new/folder/good.jsonl"));
+    let mut without = rows[0].clone();
+    without["solutions"] = json!([]);
+    fs::write(path.join("without.jsonl"), format!("{without}\n")).unwrap();
+    let strict = [
+        "check",
+        "without.jsonl",
+        "--require-solution",
+        "--to",
+        "none.jsonl",
+    ];
+    let output = data(path, &strict);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("none of 1 problem is good"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(fs::read_dir(path).unwrap().all(|entry| {
+        !entry
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with("none")
+    }));
+    // Tests that no program could pass as it is asked for.
+    let mut odd = rows[0].clone();
+    odd["prompter_type"] = json!("code_contests");
+    fs::write(path.join("odd.jsonl"), format!("{odd}\n")).unwrap();
+    let output = data(path, &["check", "odd.jsonl"]);
+    assert!(
+        stderr(&output).contains("field `prompter_type`"),
+        "{}",
+        stderr(&output)
+    );
+    // Rows of datasets are neither problems nor tasks.
+    let raw = critique::data::read_tasks(function.as_ref(), 1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        raw.contains("etude data prepare") && raw.contains("etude data pair"),
+        "{raw}"
+    );
+    let problem = critique::data::read_tasks(&path.join(problems), 1)
+        .unwrap_err()
+        .to_string();
+    assert!(problem.contains("etude data pair"), "{problem}");
 }

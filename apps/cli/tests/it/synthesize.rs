@@ -212,6 +212,42 @@ fn rows_are_the_same_when_the_command_was_killed_and_no_sample_is_asked_for_agai
     assert_eq!(server.asked(), asked);
     let output = command("killed").arg("--balance").output().unwrap();
     assert_eq!(complaint(&output, 2, &["other options", "--out"]), None);
+    problems(&at("problems.jsonl"), 9);
+    let output = command("killed").output().unwrap();
+    let says = [
+        "begun with other problems",
+        "problems.jsonl has changed",
+        "--out",
+    ];
+    assert_eq!(complaint(&output, 2, &says), None);
+    // Files that ids could not tell apart.
+    fs::copy(at("problems.jsonl"), at("problems.json")).unwrap();
+    let output = command("other").arg(at("problems.json")).output().unwrap();
+    assert_eq!(
+        complaint(&output, 2, &["problems.jsonl", "their ending alone"]),
+        None
+    );
+    // The folder is no run of a recipe.
+    let resumed = etude(directory.path(), ["train", "--resume"])
+        .arg(at("killed"))
+        .output();
+    assert_eq!(
+        complaint(&resumed.unwrap(), 2, &["etude data synthesize"]),
+        None
+    );
+    let output = synthesize(
+        directory.path(),
+        &at("problems.jsonl"),
+        directory.path(),
+        &arguments,
+    )
+    .output();
+    let output = output.unwrap();
+    assert_eq!(
+        complaint(&output, 2, &["is not empty", "another directory"]),
+        None
+    );
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("--run"));
 }
 
 #[test]
@@ -231,7 +267,8 @@ fn a_dead_model_leaves_a_folder_to_go_on_with() {
     };
     server.die_after(9);
     let output = command().output().unwrap();
-    assert_eq!(complaint(&output, 1, &["without a verdict"]), None);
+    let says = ["without a verdict", "the same command goes on"];
+    assert_eq!(complaint(&output, 1, &says), None);
     assert!(!at("out/sft.jsonl").exists());
     server.come_back();
     let before = server.asked();

@@ -109,12 +109,13 @@ def run_tests(side, tests, emit):
         return
     for index, item in enumerate(items):
         try:
-            if "expression" in item:
-                value = eval(compile(item["expression"], "<tests>", "eval", dont_inherit=True), space)
-                text = encode(value, 0, [MAX_NODES], as_value)
+            kind, text = next(iter(item.items()))
+            if kind != "statement":
+                value = eval(compile(text, "<tests>", "eval", dont_inherit=True), space)
+                text = encode(value, 0, [MAX_NODES], as_value if kind == "expression" else as_itself)
                 emit(b'[0,%d,"value",%b]\n' % (index, text.encode("ascii")))
             else:
-                exec(compile(item["statement"], "<tests>", "exec", dont_inherit=True), space)
+                exec(compile(text, "<tests>", "exec", dont_inherit=True), space)
                 emit(b'[0,%d,"done",null]\n' % index)
         except Gone:
             raise
@@ -127,6 +128,14 @@ PRISTINE = dict(vars(builtins))
 
 
 def as_value(value, depth, budget):
+    number = value if type(value) is Remote else number_of(value)
+    if number is not value:
+        return encode(number, depth + 1, budget, as_value)
+    return as_itself(value, depth, budget)
+
+
+def as_itself(value, depth, budget):
+    """Of a value that a test compares by `is`: no number of a library stands for one of Python's."""
     plain = value
     if type(value) is Remote:
         plain = (*state_of(value)[2], value)[0]

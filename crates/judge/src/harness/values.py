@@ -1,6 +1,7 @@
 """Foreign programs and their values, for the judge's code inside the jail.
 
-Values are written by exact type (`type(x) is int`), so no method of a foreign class takes part.
+Values are written by exact type (`type(x) is int`), so no method of a foreign class takes part; numbers of
+libraries become numbers of Python's first.
 """
 import ast
 import builtins
@@ -40,7 +41,29 @@ def load(source):
     module.__dict__.update(__builtins__=builtins, __file__=FILE)
     sys.modules["__main__"] = module
     exec(compile(source, FILE, "exec", dont_inherit=True), module.__dict__)
-    return module.__dict__
+    return with_methods(module.__dict__)
+
+
+def with_methods(names):
+    """The names of a program with the methods of its class `Solution` among them, as functions whose every
+    call has an object of its own: tests that call them by their name know of no class. The program sees
+    none of them, whose names may be those of Python's own functions."""
+    made = names.get("Solution")
+    if not isinstance(made, type):
+        return names
+    methods = {}
+    for base in type.__dict__["__mro__"].__get__(made):
+        for name, value in type.__dict__["__dict__"].__get__(base).items():
+            if type(value) in (types.FunctionType, staticmethod, classmethod) and not name.startswith("_"):
+                methods.setdefault(name, method_of(made, name))
+    return {**methods, **names}
+
+
+def method_of(made, name):
+    def call(*args, **named):
+        return getattr(made(), name)(*args, **named)
+
+    return call
 
 
 def find(names, entry, in_solution):
@@ -131,7 +154,8 @@ def line_of(error):
 
 
 def encode(value, depth, budget, other=None):
-    """`value` as JSON text; what is not of the exact builtin types is refused, or left to `other`."""
+    """`value` as JSON text. What is not of the exact builtin types is left to `other`; without one, numbers of
+    libraries are written as the numbers that they are equal to, and the rest is refused."""
     budget[0] -= 1
     if depth > MAX_DEPTH or budget[0] < 0:
         raise Unsupported("the returned value is too large")
@@ -168,7 +192,40 @@ def encode(value, depth, budget, other=None):
         return '{"dict":[' + ",".join(pairs) + "]}"
     if other is not None:
         return other(value, depth - 1, budget)
-    raise Unsupported("the returned value has type " + type_name(kind))
+    number = number_of(value)
+    if number is value:
+        raise Unsupported("the returned value has type " + type_name(kind))
+    return encode(number, depth, budget)
+
+
+def number_of(value):
+    """What `value` is equal to, of a number of numpy's or an array of them, a fraction or a decimal; else
+    `value`. One value is told, by which nothing can equal everything."""
+    kind = type(value)
+    numpy, fractions, decimal = [sys.modules.get(name) for name in ("numpy", "fractions", "decimal")]
+    if numpy is not None and kind is numpy.ndarray:
+        return value.tolist()
+    if numpy is not None and numpy.generic in type.__dict__["__mro__"].__get__(kind):
+        plain = value.item()
+        # Numbers that Python has no like of stay what they are.
+        return value if type(plain) is kind else plain
+    if fractions is not None and kind is fractions.Fraction or decimal is not None and kind is decimal.Decimal:
+        return exact(value)
+    return value
+
+
+def exact(value):
+    """A fraction or a decimal as the integer or float that it is equal to, if there is one."""
+    try:
+        above, below = value.as_integer_ratio()
+        if below == 1:
+            return above
+        near = above / below
+        return near if near.as_integer_ratio() == (above, below) else value
+    except (ValueError, OverflowError):
+        # No number, infinite, or past all floats.
+        near = float(value)
+        return near if near != near or near in (float("inf"), float("-inf")) else value
 
 
 def decode(encoded, other=None):

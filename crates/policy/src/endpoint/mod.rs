@@ -1,15 +1,17 @@
 //! A policy behind an OpenAI-compatible chat endpoint: vLLM, SGLang, llama.cpp, a hosted service.
 //!
-//! `POST {base}/chat/completions` without streaming. Nothing is asked a second time here: a lost connection,
-//! an overloaded server and a time limit are infrastructure faults, and `rollout` owns their retry. The one
-//! exception is no retry but the server's own queue: where it answers 429 or 503 and says when to come back
-//! (`Retry-After`), that is waited for, within the time limit of the request.
+//! `POST {base}/chat/completions` without streaming. A lost connection, a time limit and an answer that cannot be
+//! read are infrastructure faults, and `rollout` owns their retry. What is waited for here is flow control, within
+//! the time limit of the request: a server that is full (429, 503) or not up (its connection is refused), and an
+//! answer in which nothing was said, are asked for again after a pause that doubles, five times in all;
+//! where the server says when to come back (`Retry-After`), that is waited for, however often.
 
 mod wire;
 
 use std::{fmt, time::Duration};
 
 use futures::future::BoxFuture;
+use record::{Seed, StopReason};
 use reqwest::{Client, Response, StatusCode, header::RETRY_AFTER};
 
 use crate::{Conversation, MessagePolicy, PolicyError, Reply};
@@ -23,9 +25,14 @@ pub struct EndpointConfig {
     pub model: String,
     /// Sent as a bearer token.
     pub api_key: Option<String>,
-    /// From the request to the last byte of its answer.
+    /// From the request to the last byte of its answer, with all pauses.
     pub timeout: Duration,
+    /// The first pause before a full server is asked again; the next ones double.
+    pub pause: Duration,
 }
+
+/// Times that a server is asked for one answer while it is full or says nothing.
+const ATTEMPTS: u32 = 5;
 
 /// What an endpoint is called on the command line and in recipes: `openai:URL#MODEL`.
 pub const PREFIX: &str = "openai:";
@@ -54,6 +61,7 @@ impl EndpointConfig {
             model: model.to_owned(),
             api_key: None,
             timeout: Duration::from_secs(600),
+            pause: Duration::from_secs(1),
         })
     }
 }
@@ -145,35 +153,63 @@ impl Endpoint {
         }
     }
 
-    async fn answered(&self, conversation: Conversation) -> Result<Reply, PolicyError> {
-        let body = wire::body(&self.config.model, &conversation);
+    async fn answered(&self, mut conversation: Conversation) -> Result<Reply, PolicyError> {
         let url = format!("{}/chat/completions", self.config.base_url);
+        let draws = conversation.seed;
+        let mut asked = 1;
         loop {
+            let body = wire::body(&self.config.model, &conversation);
             let request = self.authorised(self.client.post(&url)).json(&body);
-            let response = request
-                .send()
-                .await
-                .map_err(|error| self.unreachable(&error))?;
-            let status = response.status();
-            if status.is_success() {
-                let text = response.text().await;
-                let text = text.map_err(|error| self.unreachable(&error))?;
-                return wire::reply(&text).map_err(|why| {
+            let fault = match request.send().await {
+                Err(error) if error.is_connect() => self.unreachable(&error),
+                Err(error) => return Err(self.unreachable(&error)),
+                Ok(response) if response.status().is_success() => {
+                    let reply = self.read(response).await?;
+                    if !says_nothing(&reply) {
+                        return Ok(reply);
+                    }
+                    // Of the same draws the same would come.
+                    conversation.seed = draws.stream("again", u64::from(asked));
                     PolicyError::Infrastructure(format!(
-                        "{} gave no chat completion: {why}",
+                        "{} answered {asked} times and said nothing",
                         self.config.base_url
                     ))
-                });
+                }
+                Ok(response) if is_full(response.status()) => match seconds_to_wait(&response) {
+                    Some(wait) => {
+                        tokio::time::sleep(wait).await;
+                        continue;
+                    }
+                    None => self.refused(response).await,
+                },
+                Ok(response) => return Err(self.refused(response).await),
+            };
+            if asked == ATTEMPTS {
+                return Err(fault);
             }
-            let busy = matches!(
-                status,
-                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-            );
-            match seconds_to_wait(&response).filter(|_| busy) {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(self.refused(response).await),
-            }
+            tokio::time::sleep(self.pause(draws, asked)).await;
+            asked += 1;
         }
+    }
+
+    /// The pause before a server is asked again: twice that of the time before, and up to twice as long again, drawn
+    /// by the conversation's seed, so that conversations that were turned away together do not come back together.
+    fn pause(&self, draws: Seed, asked: u32) -> Duration {
+        let drawn = draws.stream("pause", u64::from(asked)).0 as f64 / u64::MAX as f64;
+        self.config
+            .pause
+            .mul_f64(f64::from(1 << (asked - 1)) * (1.0 + drawn))
+    }
+
+    async fn read(&self, response: Response) -> Result<Reply, PolicyError> {
+        let text = response.text().await;
+        let text = text.map_err(|error| self.unreachable(&error))?;
+        wire::reply(&text).map_err(|why| {
+            PolicyError::Infrastructure(format!(
+                "{} gave no chat completion: {why}",
+                self.config.base_url
+            ))
+        })
     }
 
     fn authorised(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
@@ -212,6 +248,19 @@ impl MessagePolicy for Endpoint {
     ) -> BoxFuture<'a, Result<Reply, PolicyError>> {
         Box::pin(self.ask(conversation))
     }
+}
+
+fn is_full(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    )
+}
+
+/// Of an answer that was cut off, all its tokens may have gone into what is not said.
+fn says_nothing(reply: &Reply) -> bool {
+    let said = &reply.said;
+    said.text.trim().is_empty() && said.tool_calls.is_empty() && reply.stop == StopReason::Stop
 }
 
 /// When the server wants to be asked again; seconds alone are read, not dates.

@@ -57,6 +57,16 @@ const PAIRED: [&str; 9] = [
     "content",
 ];
 
+/// Columns of rows as datasets are published.
+const RAW: [&str; 6] = [
+    "question",
+    "input_output",
+    "description",
+    "question_content",
+    "test_list",
+    "prompt",
+];
+
 /// A row as a task. Columns of pairs: those of [`Problem::of_row`], `id` or `problem_id`, `sanitized_solution` or
 /// `solution`, and `success`.
 ///
@@ -65,13 +75,17 @@ const PAIRED: [&str; 9] = [
 pub fn task_of_row(row: &Row) -> Result<Task, RowError> {
     let columns = row.object()?;
     if !PAIRED.iter().any(|column| columns.contains_key(*column)) {
+        // Rows of datasets have a statement by another name.
+        if RAW.iter().any(|column| columns.contains_key(*column)) && !columns.contains_key("public")
+        {
+            return Err(row.error(
+                "public",
+                "missing; rows of datasets become problem files with `etude data prepare`, and these become tasks \
+                 with `etude data pair`",
+            ));
+        }
         return row.parse();
     }
-    let id = match name(row, &columns, "id")? {
-        Some(id) => id,
-        None => name(row, &columns, "problem_id")?
-            .ok_or_else(|| row.error("id", "missing; ids tell the pairs of a run apart"))?,
-    };
     let (field, answer) = match optional_text(row, &columns, "sanitized_solution")? {
         Some(answer) => ("sanitized_solution", answer),
         None => (
@@ -80,10 +94,15 @@ pub fn task_of_row(row: &Row) -> Result<Task, RowError> {
                 row.error(
                     "sanitized_solution",
                     "missing; a task is a problem with a program for it. Rows of problem files become tasks with \
-                     `etude data pair`",
+                     `etude data pair`, and rows of datasets become problem files with `etude data prepare`",
                 )
             })?,
         ),
+    };
+    let id = match name(row, &columns, "id")? {
+        Some(id) => id,
+        None => name(row, &columns, "problem_id")?
+            .ok_or_else(|| row.error("id", "missing; ids tell the pairs of a run apart"))?,
     };
     let program = extract_python(&answer, Fence::First).program;
     if program.trim().is_empty() {

@@ -55,7 +55,7 @@ pub struct Prepared {
     pub rows_out: u64,
     /// Tests of the rows that went out.
     pub tests: u64,
-    /// What was left out of rows or changed in them, of all rows that could be read.
+    /// What was left out of rows or changed in them, of the rows that went out.
     pub counts: Counts,
 }
 
@@ -149,11 +149,11 @@ impl<'a> Preparation<'a> {
                 return Err(error);
             }
         };
-        for (what, number) in counts.0 {
-            *self.prepared.counts.0.entry(what).or_default() += number;
-        }
         match found {
             Ok(problem) => {
+                for (what, number) in counts.0 {
+                    *self.prepared.counts.0.entry(what).or_default() += number;
+                }
                 self.prepared.rows_out += 1;
                 self.prepared.tests += problem.test_count() as u64;
                 Ok(Some(problem))
@@ -235,10 +235,13 @@ impl<'a> Preparation<'a> {
         if given(columns, FIELD).is_none() && given(columns, "content").is_some() {
             return Ok(true);
         }
-        let date = given(columns, FIELD)
+        let text = given(columns, FIELD)
             .and_then(Value::as_str)
-            .and_then(|text| text.get(..10))
             .ok_or_else(|| row.error(FIELD, "missing: expected a date, 2024-08-01"))?;
+        let date = text
+            .get(..10)
+            .filter(|date| is_date(date))
+            .ok_or_else(|| row.error(FIELD, format!("`{text}` is no date: expected 2024-08-01")))?;
         // Dates of this form are in order as texts are.
         Ok((first.as_str()..=last.as_str()).contains(&date))
     }
@@ -300,6 +303,18 @@ impl<'a> Preparation<'a> {
             step.dropped += u64::from(step.step == name);
         }
     }
+}
+
+/// Whether a text has the form of a day, 2024-08-01.
+fn is_date(text: &str) -> bool {
+    let digits = text.bytes().enumerate().all(|(place, byte)| match place {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    let part = |range: std::ops::Range<usize>| text.get(range).and_then(|part| part.parse().ok());
+    let (month, day): (Option<u32>, Option<u32>) = (part(5..7), part(8..10));
+    let within = |part: Option<u32>, last| part.is_some_and(|part| (1..=last).contains(&part));
+    digits && within(month, 12) && within(day, 31)
 }
 
 /// Images are tags of their own in some datasets, and of HTML in others.

@@ -95,7 +95,11 @@ impl Problem {
         let tests = tests(row, &columns)?;
         columns.insert("test_digest".to_owned(), Self::digest_of(&tests).into());
         let prompter = match given(&columns, "prompter_type") {
-            Some(prompter) => row.typed(prompter.clone(), "prompter_type")?,
+            Some(prompter) => {
+                let prompter = row.typed(prompter.clone(), "prompter_type")?;
+                fits(prompter, &tests).map_err(|why| row.error("prompter_type", why))?;
+                prompter
+            }
             None if of_live_code_bench => Prompter::LiveCodeBench,
             None if tests.kind() == "stdio" => Prompter::CodeContests,
             None => Prompter::MbppPlus,
@@ -114,9 +118,14 @@ impl Problem {
         })
     }
 
+    /// The name that nodes of forests have: that of the dataset, and the problem's in it.
+    pub fn full_name(&self) -> String {
+        let source = self.data_source.as_deref().unwrap_or("problems");
+        format!("{source}/{}", self.task_id)
+    }
+
     /// A task of this problem and a program for it.
     pub fn task(&self, id: TaskId, program: &str, initially_right: bool) -> Task {
-        let source = self.data_source.as_deref().unwrap_or("problems");
         Task {
             id,
             public: Public {
@@ -128,7 +137,7 @@ impl Problem {
                 initially_right,
                 family: self.prompter.name().to_owned(),
                 bug: None,
-                function: format!("{source}/{}", self.task_id),
+                function: self.full_name(),
                 data_source: self.data_source.clone(),
                 difficulty: self.difficulty.clone(),
             },
@@ -185,6 +194,23 @@ impl Problem {
             .feedback(program, &self.tests)
             .await
     }
+}
+
+/// Whether programs that a prompter asks for can pass tests of this kind: programs that read and write, or functions.
+fn fits(prompter: Prompter, tests: &Tests) -> Result<(), String> {
+    let reads = tests.kind() == "stdio";
+    let (asked, given) = match (prompter, reads) {
+        (Prompter::MbppPlus, true) => ("a function", "texts in and out of a program"),
+        (Prompter::CodeContests, false) => (
+            "a program that reads and writes texts",
+            "calls of a function",
+        ),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "`{}` asks for {asked}, and the tests of the row are {given}; nothing could pass them",
+        prompter.name()
+    ))
 }
 
 /// A name, or a number that a dataset has in place of one.

@@ -65,13 +65,19 @@ pub(super) fn texts(
 }
 
 /// Seconds of a time limit, from a number, from free text by its first number ("2.0 seconds"), or from
-/// `{seconds, nanos}`. Null, NaN and texts without a number are no limit.
+/// `{seconds, nanos}`. Null, and the texts `NaN`, `None` and `null` in its place, are no limit; other texts without a
+/// number, and numbers below 0, are wrong.
 pub(super) fn time_limit(row: &Row, columns: &Map<String, Value>) -> Result<Option<f64>, RowError> {
     const FIELD: &str = "time_limit";
     let seconds = match given(columns, FIELD) {
         None => None,
         Some(Value::Number(number)) => number.as_f64(),
-        Some(Value::String(text)) => first_number(text),
+        Some(Value::String(text)) => match first_number(text) {
+            None if !says_nothing(text) => {
+                return Err(row.error(FIELD, format!("`{text}` has no number of seconds")));
+            }
+            seconds => seconds,
+        },
         Some(Value::Object(parts)) => {
             let part = |name| parts.get(name).and_then(Value::as_f64);
             let (seconds, nanos) = (part("seconds"), part("nanos"));
@@ -92,9 +98,19 @@ pub(super) fn time_limit(row: &Row, columns: &Map<String, Value>) -> Result<Opti
     }
 }
 
-/// The first number in a text.
+/// What datasets write where there is no value.
+fn says_nothing(text: &str) -> bool {
+    let text = text.trim().to_ascii_lowercase();
+    ["", "nan", "none", "null", "n/a"].contains(&text.as_str())
+}
+
+/// The first number in a text, below 0 where a minus sign that begins a word stands before it.
 fn first_number(text: &str) -> Option<f64> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
+    let before = text[..start].strip_suffix('-');
+    let negative =
+        before.is_some_and(|before| before.ends_with(char::is_whitespace) || before.is_empty());
+    let sign = if negative { -1.0 } else { 1.0 };
     let number = &text[start..];
     let whole = number
         .find(|c: char| !c.is_ascii_digit())
@@ -105,7 +121,8 @@ fn first_number(text: &str) -> Option<f64> {
             .unwrap_or(rest.len());
         if digits == 0 { 0 } else { 1 + digits }
     });
-    number[..whole + fraction].parse().ok()
+    let number: f64 = number[..whole + fraction].parse().ok()?;
+    Some(sign * number)
 }
 
 /// Whether a program passed: a truth value, or 0 or 1. `None` where nobody says.
@@ -145,6 +162,8 @@ mod tests {
             ("1 second", Some(1.0)),
             ("0.5-2 sec", Some(0.5)),
             ("limit: 3. No more", Some(3.0)),
+            ("-3 seconds", Some(-3.0)),
+            ("about - 3", Some(3.0)),
             ("NaN", None),
             ("none", None),
             ("", None),

@@ -7,7 +7,8 @@ pub const LEFT_OUT: &str = "[The examples are left out.]";
 ///
 /// A section begins with a line that is a heading of examples and nothing else (`Examples`, `Sample Input 1:`,
 /// `-----Example-----`) and ends before a heading of something else (notes, constraints, a line that begins with
-/// `###`), before a fenced block of assertions, which may be all that names the function, or with the statement.
+/// `###`), before a fenced block of assertions or of a class or function to complete, which may be all that names the
+/// function, or with the statement.
 pub fn without_examples(statement: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     let mut inside = false;
@@ -21,9 +22,12 @@ pub fn without_examples(statement: &str) -> Option<String> {
             (inside, found) = (true, true);
             continue;
         }
-        let asserts = line.trim_start().starts_with("```")
-            && lines.peek().is_some_and(|next| next.starts_with("assert"));
-        if is_something_else(line) || asserts {
+        let names_it = line.trim_start().starts_with("```")
+            && lines.peek().is_some_and(|next| {
+                let begins = ["assert", "class ", "def "];
+                begins.iter().any(|word| next.starts_with(word))
+            });
+        if is_something_else(line) || names_it {
             if inside {
                 kept.push("");
             }

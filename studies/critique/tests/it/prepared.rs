@@ -109,3 +109,42 @@ async fn prepared_problems_are_solved_by_their_own_programs() {
     }
     assert!(judged >= 10, "{judged}");
 }
+
+/// LeetCode's and GeeksforGeeks' rows of TACO: the class is in the statement, and its method is what tests call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn methods_of_a_class_are_shown_and_pass_their_tests() {
+    let rows = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/methods/rows.jsonl");
+    let judge = judge();
+    for source in [Source::Taco, Source::Apps] {
+        let mut preparation = Preparation::new(Options {
+            source,
+            split: "train".to_owned(),
+            data_source: source.name().to_owned(),
+            count_tokens: None,
+            tokens: Default::default(),
+            held_out: HeldOut::new(None),
+            dates: None,
+            solutions: 2,
+        });
+        let mut methods = Vec::new();
+        for row in Rows::open(&rows).unwrap() {
+            let problem = preparation.take(&row.unwrap()).unwrap().unwrap();
+            let method = problem.columns()["fn_name"].as_str().unwrap().to_owned();
+            let shown = format!("class Solution:\n    def {method}(self, ");
+            assert!(problem.statement.contains(&shown), "{}", problem.statement);
+            assert_eq!(problem.solutions.len(), 1);
+            for program in &problem.solutions {
+                let verdict = problem.verdict(&judge, program).await.unwrap();
+                assert!(verdict.passed, "{program}: {verdict:?}");
+                let wrong = program.replace("return ", "return 1 or ");
+                let verdict = problem.verdict(&judge, &wrong).await.unwrap();
+                assert!(!verdict.passed, "{wrong}: {verdict:?}");
+            }
+            methods.push(method);
+        }
+        assert_eq!(methods, ["dbl", "runningSum"]);
+        let counts = preparation.finish().counts.0;
+        assert_eq!(counts["statements with the starter code added"], 2);
+        assert_eq!(counts["statements with an example added"], 1);
+    }
+}

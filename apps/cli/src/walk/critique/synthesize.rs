@@ -1,10 +1,10 @@
 //! `etude data synthesize`: critiques to learn from, written by a model that is told what running each program has
 //! shown. The folder is a run: what was played before a kill is not played again.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use ::train::Stop;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use chat::{Chat, Tokenizer};
 use clap::Args;
 use critique::{
@@ -158,7 +158,7 @@ struct Synthesized {
 }
 
 /// What the journal calls the study, and its one evaluation.
-const STUDY: &str = "critique-synthesis";
+pub(crate) const STUDY: &str = "critique-synthesis";
 const NAME: &str = "synthesis";
 
 /// Every sample as a node, and how many of what there are.
@@ -169,10 +169,12 @@ pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
     let settings = Settings::of(args);
     settings.check(args).asked()?;
     let assignments = settings.assignments()?;
+    let digests = settings.digests()?;
     let engines = Engines::start(machine::cores())?;
     let cast = Cast::open(args, &settings, &engines)?;
     let judge = judge(args)?;
     let (run, replay) = folder(args, &settings, screen)?;
+    same_problems(&run, &digests)?;
     let stop = Stop::default();
     stop_on_request(&engines.runtime, &stop, screen)?;
     let frame = Frame {
@@ -204,6 +206,13 @@ pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
         Err(Failure::Interrupted { .. }) => {
             screen.say("what was played is kept; the same command goes on");
             return Err(Failure::Stopped);
+        }
+        // What is said there is about recipes.
+        Err(Failure::Failed(error)) => {
+            return Err(Failure::Failed(error.context(format!(
+                "{} is not finished; what was played is kept, and the same command goes on",
+                args.out.display()
+            ))));
         }
         played => played?,
     }
@@ -285,8 +294,21 @@ impl Settings {
     fn assignments(&self) -> Outcome<Vec<Arc<Assignment>>> {
         const SHOWN_ERRORS: usize = 50;
         let mut assignments = Vec::new();
+        let mut stems = BTreeMap::new();
         for (path, file) in self.files.iter().zip(file_names(&self.files)?) {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let stem = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if let Some(other) = stems.insert(stem.clone(), path) {
+                return Err(Failure::Asked(anyhow!(
+                    "{} and {} differ in their ending alone, and problems are known by FILE/NAME without it; rename \
+                     one of them",
+                    other.display(),
+                    path.display()
+                )));
+            }
             let problems = read_problems(path, SHOWN_ERRORS).asked()?;
             let problems = problems.into_iter().take(self.first.unwrap_or(usize::MAX));
             assignments.extend(problems.map(|problem| {
@@ -296,6 +318,23 @@ impl Settings {
             }));
         }
         Ok(assignments)
+    }
+
+    /// What each file holds, named by its content.
+    fn digests(&self) -> Outcome<BTreeMap<String, String>> {
+        let digest = |path: &PathBuf| {
+            let bytes =
+                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((
+                path.display().to_string(),
+                blake3::hash(&bytes).to_hex().to_string(),
+            ))
+        };
+        self.files
+            .iter()
+            .map(digest)
+            .collect::<anyhow::Result<_>>()
+            .asked()
     }
 
     /// As TOML: every value is JSON that TOML reads too.
@@ -422,6 +461,34 @@ fn folder(args: &SynthesizeArgs, settings: &Settings, screen: Screen) -> Outcome
             args.out.display()
         ))),
     }
+}
+
+/// What the journal calls the digests of the problem files.
+const PROBLEMS: &str = "problems";
+
+/// Samples of one folder are of one set of problems: what was played is not played again, so a problem that changed
+/// since would keep the samples of its old self.
+fn same_problems(run: &RunDir, digests: &BTreeMap<String, String>) -> Outcome<()> {
+    let now = serde_json::to_value(digests).failed()?;
+    let committed = run.replay();
+    let Some(before) = committed.note(PROBLEMS) else {
+        // Folders of earlier versions do not say.
+        return match committed.finished() {
+            true => Ok(()),
+            false => run.note(PROBLEMS, &now).failed(),
+        };
+    };
+    if *before == now {
+        return Ok(());
+    }
+    let changed = digests
+        .iter()
+        .find(|(file, digest)| before[file.as_str()] != digest.as_str());
+    Err(Failure::Asked(anyhow!(
+        "{} was begun with other problems: {} has changed since; name another --out, or bring the old file back",
+        run.path().display(),
+        changed.map_or("a file", |(file, _)| file.as_str())
+    )))
 }
 
 /// Writes the nodes, the rows made of them, and how many of what. They are views of the journal: made anew by every

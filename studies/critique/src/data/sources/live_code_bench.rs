@@ -31,9 +31,15 @@ pub(super) fn read(reading: Reading<'_>) -> Result<Made, RowError> {
     let mut cases = cases(row, columns, "public_test_cases")?;
     cases.extend(self::cases(row, columns, "private_test_cases")?);
     let kind = kind(row, &cases)?;
+    let named = function(row, columns)?;
     let function = match kind {
         Some(STDIN) | None => None,
-        Some(_) => Some(function(row, columns)?),
+        Some(_) => Some(named.ok_or_else(|| {
+            row.error(
+                "metadata.func_name",
+                "missing, but the tests call a function",
+            )
+        })?),
     };
     let inputs: Vec<&str> = cases.iter().map(|case| case.input.as_str()).collect();
     let outputs: Vec<&str> = cases.iter().map(|case| case.output.as_str()).collect();
@@ -128,15 +134,13 @@ fn kind<'a>(row: &Row, cases: &'a [Case]) -> Result<Option<&'a str>, RowError> {
     }
 }
 
-/// The name of the function that is called.
-fn function(row: &Row, columns: &Map<String, Value>) -> Result<String, RowError> {
-    let metadata = given(columns, "metadata").map(|value| dataset::unpack(value.clone()));
-    let named = metadata.as_ref().and_then(|value| value.get("func_name"));
-    match named.and_then(Value::as_str) {
-        Some(name) => Ok(name.to_owned()),
-        None => Err(row.error(
-            "metadata.func_name",
-            "missing, but the tests call a function",
-        )),
-    }
+/// The name of the function that tests may call.
+fn function(row: &Row, columns: &Map<String, Value>) -> Result<Option<String>, RowError> {
+    let metadata = match given(columns, "metadata") {
+        Some(Value::String(text)) if !text.trim().is_empty() => serde_json::from_str(text)
+            .map_err(|problem| row.error("metadata", format!("is not JSON: {problem}")))?,
+        other => other.cloned().unwrap_or_default(),
+    };
+    let named = metadata.get("func_name").and_then(Value::as_str);
+    Ok(named.map(str::to_owned))
 }

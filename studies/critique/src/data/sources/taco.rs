@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Made, Reading, Source, as_it_is, number, stdio_case};
 use crate::data::{
     python::Python,
-    values::{given, name, text, texts, time_limit},
+    values::{given, name, optional_text, text, texts, time_limit},
 };
 
 pub(super) fn read(source: Source, mut reading: Reading<'_>) -> Result<Made, RowError> {
@@ -35,6 +35,18 @@ pub(super) fn read(source: Source, mut reading: Reading<'_>) -> Result<Made, Row
             (json!(asserts), Some(function), count)
         }
     };
+    // Where the program begins, and where a function is a method of a class: whoever solves it has to know.
+    let starter = optional_text(row, columns, "starter_code")?.unwrap_or_default();
+    if !starter.trim().is_empty() {
+        statement = format!(
+            "{}\n\n```python\n{}\n```\n",
+            statement.trim_end(),
+            starter.trim_end().trim_start_matches('\n')
+        );
+        reading
+            .counts
+            .add("statements with the starter code added", 1);
+    }
     let task_id = match source {
         Source::Apps => given(columns, "problem_id").cloned(),
         _ => None,
@@ -81,6 +93,14 @@ fn read_tests(reading: &mut Reading<'_>) -> Result<Tests, RowError> {
             .map_err(|message| row.error(FIELD, format!("in its JSON text, {message}")))?,
         Some(value) => Python::of_value(value),
     };
+    match held {
+        Python::Dict(_) => {}
+        Python::None => return Ok(Tests::None),
+        _ => {
+            let expected = "expected an object with `inputs` and `outputs`";
+            return Err(row.error(FIELD, expected));
+        }
+    }
     let list = |key: &str| match held.get(key) {
         None | Some(Python::None) => Ok(&[][..]),
         Some(Python::List(items)) => Ok(&items[..]),

@@ -35,6 +35,7 @@ for path in packages/*/; do
     [ -e "$name.jsonl" ] || "$etude" data mutate "$path" --out "$name.jsonl" --name "$name" \
         --count "${COUNT:-20}" --seed "${SEED:-0}" --python "$python"
 done
-cat "${files[@]}" > mutants.jsonl.draft
+# In turn, so that the first so many are of all packages alike.
+paste -d '\n' "${files[@]}" | sed '/^$/d' > mutants.jsonl.draft
 mv mutants.jsonl.draft mutants.jsonl
 wc -l mutants.jsonl

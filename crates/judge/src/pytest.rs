@@ -99,10 +99,10 @@ pub fn statuses(output: &str) -> Option<TestStatuses> {
         if line.starts_with('=') {
             break;
         }
-        let Some((status, rest)) = line.split_once(' ') else {
+        let Some((word, rest)) = line.split_once(' ') else {
             continue;
         };
-        let status = match status {
+        let status = match word {
             "PASSED" | "XPASS" => TestStatus::Passed,
             "FAILED" => TestStatus::Failed,
             "SKIPPED" => TestStatus::Skipped,
@@ -110,8 +110,9 @@ pub fn statuses(output: &str) -> Option<TestStatuses> {
             "XFAIL" => TestStatus::ExpectedFailure,
             _ => continue,
         };
-        let id = match status {
-            TestStatus::Passed => rest,
+        // Only for a test that passed as it should no reason is given.
+        let id = match word {
+            "PASSED" => rest,
             _ => rest.split_once(" - ").map_or(rest, |(id, _)| id),
         };
         let before = found.insert(id.trim().to_owned(), status);
@@ -314,6 +315,7 @@ PASSED test_a.py::test_one
 PASSED test_a.py::test_two[x - y]
 SKIPPED [1] test_b.py:3: not here
 XFAIL test_a.py::test_three - known
+XPASS test_a.py::test_six - will be known
 FAILED test_a.py::test_four - assert 1 == 2
 ERROR test_c.py::test_five - ImportError
 =================== 1 failed, 2 passed in 0.01s ====================
@@ -323,7 +325,8 @@ PASSED test_a.py::test_four
     #[test]
     fn summaries_are_read_to_their_end_and_no_further() {
         let found = statuses(OUTPUT).unwrap();
-        assert_eq!(found.len(), 6);
+        assert_eq!(found.len(), 7);
+        assert_eq!(found["test_a.py::test_six"], TestStatus::Passed);
         assert_eq!(found["test_a.py::test_two[x - y]"], TestStatus::Passed);
         assert_eq!(found["test_a.py::test_four"], TestStatus::Failed);
         assert_eq!(found["test_c.py::test_five"], TestStatus::Error);

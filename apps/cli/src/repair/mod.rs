@@ -42,6 +42,9 @@ use crate::{
     },
 };
 
+/// How much more suspicious lines are that rules point at: they go by words and tracebacks alone.
+const RULES_FACTOR: f64 = 1.5;
+
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
     /// The repository: a folder with a Python package and its tests
@@ -167,12 +170,19 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         None => Patcher::Search(SearchSettings {
             budget: args.budget as usize,
             slots: settings.slots,
+            target_factor: match config.planner.kind {
+                PlannerKind::Rules => RULES_FACTOR,
+                _ => SearchSettings::default().target_factor,
+            },
             ..SearchSettings::default()
         }),
     };
     let repairer = RepairLoop {
         model: patch_model(&patcher)?,
-        settings: LoopSettings::default(),
+        settings: LoopSettings {
+            within_plan: args.patch_model.is_some(),
+            ..LoopSettings::default()
+        },
     };
     let count = Arc::new(|text: &str| text.len().div_ceil(4));
     let study = Repair::new(config, testbeds, Arc::new(repairer), count)

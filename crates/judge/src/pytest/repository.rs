@@ -23,6 +23,9 @@ pub const STEERING: [&str; 10] = [
     "usercustomize.py",
 ];
 
+/// Where modules are looked for beside the work tree itself.
+const SOURCES: &str = "src";
+
 /// Bytes of one of these files.
 const MOST: u64 = 16 << 20;
 
@@ -158,6 +161,10 @@ pub async fn in_session(
         .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
     let mut command = Command::new(argv, limits);
     command.env = environment().to_vec();
+    // Packages of a `src` folder need not be installed to be tested, and ids may follow the order of a set.
+    let command = command
+        .with_env("PYTHONPATH", SOURCES)
+        .with_env("PYTHONHASHSEED", "0");
     let outcome = session.exec(&command).await?;
     let untouched = pristine.is_untouched(session).await?;
     match session.remove(&path).await {

@@ -47,6 +47,10 @@ pub struct LoopSettings {
     pub snippet_tokens: usize,
     /// Lines around a target that a patch may change too.
     pub around: u32,
+    /// Refuse patches of other lines than the plan's. Where tests tell the patch model where to look, a plan is a
+    /// hint.
+    #[serde(skip_serializing_if = "is_true")]
+    pub within_plan: bool,
     /// Search for the same repair of a task once a process, and tell its result whenever it is asked for again.
     #[serde(skip_serializing_if = "is_false")]
     pub remember: bool,
@@ -57,12 +61,17 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
 impl Default for LoopSettings {
     fn default() -> Self {
         Self {
             max_proposals: 8,
             snippet_tokens: 8_000,
             around: 3,
+            within_plan: true,
             remember: false,
         }
     }
@@ -228,10 +237,11 @@ impl RepairLoop {
         let mut record = RepairRecord::default();
         let mut candidates = Vec::new();
         let mut known = BTreeSet::new();
+        let around = self.settings.within_plan.then_some(self.settings.around);
         for proposal in proposals {
             record.candidates += 1;
             let files = files(&proposal, workplace).await?;
-            let prepared = prepare(&proposal, &files, request, self.settings.around, &known);
+            let prepared = prepare(&proposal, &files, request, around, &known);
             match prepared {
                 Ok(prepared) => {
                     known.insert(prepared.patch_id.clone());

@@ -63,7 +63,7 @@ pub fn prepare(
     proposal: &Proposal,
     files: &Files,
     request: &PatchRequest,
-    around: u32,
+    around: Option<u32>,
     tried: &BTreeSet<String>,
 ) -> Result<Prepared, Refused> {
     let paths = proposal.patch.paths();

@@ -6,6 +6,7 @@
 //! says how many candidates it ran. It reads tests that are in the checkout and nothing else of a task: where
 //! none fails, it has nothing to go by and says so.
 
+mod concern;
 mod diff;
 mod hints;
 mod observation;
@@ -99,6 +100,7 @@ impl Search {
             },
             None => observation::observe(workplace, &self.settings).await?,
         };
+        let observation = concern::of_concern(observation, &request.issue);
         let suspects = suspects(workplace, &observation, request, &self.settings).await?;
         let hints = hints::hints(&observation, &request.issue);
         let ranked = untried(ranking::rank(&suspects, &hints), &suspects, request);

@@ -26,7 +26,7 @@ fn every_reply_has_its_code() {
                         (path, content)
                     })
                     .collect();
-                match prepare(proposal, &files, &request, AROUND, &BTreeSet::new()) {
+                match prepare(proposal, &files, &request, Some(AROUND), &BTreeSet::new()) {
                     Ok(prepared) => {
                         assert!(!prepared.diff.is_empty(), "{}", case.name);
                         ("ok", prepared.diff)

@@ -99,6 +99,29 @@ fn edit(start: usize, end: usize, new_text: &str) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_patch_outside_of_the_plan_is_kept_where_the_plan_is_a_hint() {
+    let right = json!({"edits": [edit(10, 10, "    return x * 3\n")]});
+    for within_plan in [true, false] {
+        let Some((place, task)) = begun().await else {
+            return;
+        };
+        let mut loops = recorded(&[&right]);
+        loops.settings.within_plan = within_plan;
+        let mut request = crate::replies::request();
+        request
+            .targets
+            .retain(|target| target.path == "package/latin.py");
+        let workplace = place.open().await;
+        let (records, workplace) =
+            repaired(loops, Roles::default(), &task, vec![request], workplace).await;
+        assert_eq!(records[0].ok, !within_plan);
+        let error = within_plan.then_some("outside-targets");
+        assert_eq!(records[0].error.as_deref(), error);
+        workplace.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
     let Some((place, task)) = begun().await else {
         return;

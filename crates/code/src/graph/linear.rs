@@ -175,6 +175,9 @@ pub struct Budgeted {
     pub left_out: usize,
 }
 
+/// Bytes a token that a text has at most to be counted as a whole before it is cut.
+const LONGEST: usize = 16;
+
 /// As many of `parts`, in their order, as `budget` tokens hold. The first that does not fit is cut after
 /// a line; what comes later is left out.
 ///
@@ -184,7 +187,18 @@ pub fn within_budget<'a>(
     budget: usize,
     count: &CountTokens,
 ) -> Budgeted {
+    let parts: Vec<&str> = parts.into_iter().collect();
     let mut out = Budgeted::default();
+    // Mostly everything fits, and is counted once.
+    let whole = parts.concat();
+    if !whole.is_empty() && whole.len() / LONGEST <= budget {
+        let tokens = count(&whole);
+        if tokens <= budget {
+            out.whole = parts.len();
+            (out.text, out.tokens) = (whole, tokens);
+            return out;
+        }
+    }
     let mut is_full = false;
     for part in parts {
         if is_full {

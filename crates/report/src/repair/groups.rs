@@ -1,4 +1,4 @@
-//! What was resolved by package and by kind of bug.
+//! What was resolved beside planners that nobody trained, by package and by kind of bug.
 
 use journal::{Evaluation, Replay};
 use serde::Serialize;
@@ -14,6 +14,16 @@ const GROUPINGS: [(&str, &str); 2] = [
     ("By kind of bug", "resolved/family/"),
 ];
 
+/// What evaluations of planners that nobody trained begin with.
+const BASELINE: &str = "baseline/";
+/// What they are compared by.
+const COMPARED: [&str; 3] = ["resolved", "candidates", "test_runs"];
+
+const ABOUT_BASELINES: &str = "Planners that nobody trained, on the same tasks with the same number of candidates, \
+                               beside those of this run.";
+const ABOUT_GROUPS: &str =
+    "Share resolved, with 95 % intervals over tasks. Few tasks of a group make wide intervals.";
+
 /// One table a grouping.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Groups {
@@ -23,6 +33,7 @@ pub(super) struct Groups {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Grouping {
     title: &'static str,
+    about: &'static str,
     comparison: Comparison,
 }
 
@@ -38,16 +49,43 @@ impl Groups {
                 row.label = part(&row.label);
                 row.meaning = "";
             }
-            (!comparison.rows.is_empty()).then_some(Grouping { title, comparison })
+            let about = ABOUT_GROUPS;
+            (!comparison.rows.is_empty()).then_some(Grouping {
+                title,
+                about,
+                comparison,
+            })
         });
         Self {
-            tables: tables.collect(),
+            tables: baselines(replay).into_iter().chain(tables).collect(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
+}
+
+fn baselines(replay: &Replay) -> Option<Grouping> {
+    let all = replay.evaluations();
+    let mut evaluations: Vec<&Evaluation> =
+        all.filter(|one| one.name.starts_with(BASELINE)).collect();
+    if evaluations.is_empty() {
+        return None;
+    }
+    evaluations.extend(comparison::shown(replay));
+    let mut comparison =
+        Comparison::of_some(&evaluations, None, |metric| COMPARED.contains(&metric));
+    for column in &mut comparison.columns {
+        if let Some(name) = column.name.strip_prefix(BASELINE) {
+            column.name = name.to_owned();
+        }
+    }
+    Some(Grouping {
+        title: "Beside planners that nobody trained",
+        about: ABOUT_BASELINES,
+        comparison,
+    })
 }
 
 /// `resolved: repo toolz` as `toolz`.

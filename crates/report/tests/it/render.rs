@@ -305,7 +305,7 @@ fn notes_of_another_study_make_no_samples_and_no_error() {
         });
         let html = render_html(&view).unwrap();
         assert!(!html.contains("Critiques to read"), "{notes}");
-        assert!(html.contains("Before and after"));
+        assert!(html.contains("<h2>Evaluation</h2>") && !html.contains("Before and after"));
     }
 }
 

@@ -20,8 +20,12 @@ use crate::{
     walk::{settings::prompt_tokens, vocabulary::Chats},
 };
 
-/// Seconds of a run of tests, about: an interpreter, a framework, and a package of some thousand lines.
-const TEST_RUN: f64 = 0.5;
+/// Seconds of a patch that a model proposes, about: an interpreter, a framework, and a package of some thousand lines.
+const PROPOSED: f64 = 0.5;
+/// Seconds of a search, about: a look at the tests, workplaces, and interpreters; and of each of its candidates, which
+/// share an interpreter.
+const SEARCH: f64 = 0.5;
+const CANDIDATE: f64 = 0.04;
 /// What responses take of `max_tokens`, about.
 const OF_RESPONSE: f64 = 0.5;
 /// Lessons that are looked at to learn how long a planner's prompt is.
@@ -55,50 +59,47 @@ pub(super) fn add(recipe: &Recipe, plan: &mut Plan) -> Outcome<()> {
     if recipe.rl.is_some() {
         let episode = episode(recipe, &chats)?;
         plan.reinforcement(&common, &episode, slowest);
-        let runs = runs_of_tests(recipe, &tasks.train, episodes_of_training(recipe));
-        plan.phase(PhasePlan {
-            phase: "rl, tests at most".to_owned(),
-            steps: 0,
-            tokens: 0.0,
-            sandbox_runs: runs,
-            seconds: seconds_of_tests(recipe, runs),
-        });
+        let repairs = repairs(recipe, &tasks.train, episodes_of_training(recipe));
+        plan.phase(tests(recipe, "rl, tests at most", repairs));
     }
     let episodes = tasks.eval.len() as f64 * f64::from(recipe.eval.samples);
-    let runs = n_evaluations(recipe) as f64 * runs_of_tests(recipe, &tasks.eval, episodes);
-    plan.phase(PhasePlan {
-        phase: "eval, at most".to_owned(),
-        steps: 0,
-        tokens: 0.0,
-        sandbox_runs: runs,
-        seconds: seconds_of_tests(recipe, runs),
-    });
+    let repairs = repairs(recipe, &tasks.eval, n_evaluations(recipe) as f64 * episodes);
+    plan.phase(tests(recipe, "eval, at most", repairs));
     Ok(())
 }
 
-/// Runs of tests that so many episodes of these tasks take at most: where repairs are remembered, those of every
-/// task with every suspect.
-fn runs_of_tests(recipe: &Recipe, tasks: &[Task], episodes: f64) -> f64 {
-    let candidates = match &recipe.patcher {
-        Patcher::Search(settings) => settings.budget,
-        // Every repair proposes one patch, or a few.
-        Patcher::Model(_) | Patcher::Generate(_) => 4,
-    };
+/// Repairs that so many episodes of these tasks ask for at most: where they are remembered, one of every task with
+/// every suspect.
+fn repairs(recipe: &Recipe, tasks: &[Task], episodes: f64) -> f64 {
     let suspects = recipe.environment.observation.suspects;
-    let distinct = match recipe.repair.remember && suspects > 0 {
-        true => (tasks.len() * suspects) as f64,
-        false => f64::INFINITY,
-    };
-    candidates as f64 * episodes.min(distinct)
+    match recipe.repair.remember && suspects > 0 {
+        true => episodes.min((tasks.len() * suspects) as f64),
+        false => episodes,
+    }
 }
 
-fn seconds_of_tests(recipe: &Recipe, runs: f64) -> f64 {
+/// The tests of so many repairs.
+fn tests(recipe: &Recipe, phase: &str, repairs: f64) -> PhasePlan {
+    let (runs, seconds) = match &recipe.patcher {
+        Patcher::Search(settings) => {
+            let candidates = settings.budget as f64;
+            (candidates, SEARCH + candidates * CANDIDATE)
+        }
+        // Every repair proposes one patch, or a few.
+        Patcher::Model(_) | Patcher::Generate(_) => (4.0, 4.0 * PROPOSED),
+    };
     let seats = match recipe.repair.remember {
         true => recipe.threads,
         false => recipe.rollout.concurrency,
     };
     let at_once = seats.min(crate::machine::cores()).max(1);
-    runs * TEST_RUN / at_once as f64
+    PhasePlan {
+        phase: phase.to_owned(),
+        steps: 0,
+        tokens: 0.0,
+        sandbox_runs: repairs * runs,
+        seconds: repairs * seconds / at_once as f64,
+    }
 }
 
 fn episodes_of_training(recipe: &Recipe) -> f64 {

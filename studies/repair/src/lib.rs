@@ -17,7 +17,7 @@ pub mod mutate;
 pub mod patch_model;
 pub mod planner;
 pub mod play;
-pub mod remembered;
+mod remembered;
 pub mod repair_loop;
 pub mod repairer;
 pub mod search;
@@ -31,6 +31,7 @@ pub mod workplace;
 
 pub use builtin::{PACKAGES, Package};
 pub use checkout::{Checkout, CheckoutError, is_left_out};
+pub use remembered::Remembered;
 pub use source_store::{KeptSources, MAX_MIB, SourceStore, StoreError};
 pub use study::{Repair, RepairConfig, Testbeds, Watch};
 pub use task::{Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework};

@@ -11,7 +11,6 @@ use record::{Episode, Estimate, Fault, Group, TaskId};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     Task,
@@ -20,7 +19,7 @@ use crate::{
     metrics,
     planner::PlannerConfig,
     play::{Notes, Stage, StepNote},
-    remembered::RememberedRepairs,
+    remembered::{Remembered, RememberedRepairs, SourcesOfTasks},
     repairer::Repairer,
     search::{self, SearchSettings},
     workplace::{Testbed, Workplace},
@@ -43,26 +42,15 @@ pub struct Repair {
     testbeds: Testbeds,
     repairer: Arc<dyn Repairer>,
     count: CountTokens,
-    sources: Mutex<BTreeMap<TaskId, SharedSources>>,
+    sources: SourcesOfTasks,
     watch: Option<Watch>,
     graded_in: Option<Testbeds>,
-    /// Verdicts of fresh checkouts by task and patch, where they are remembered.
-    graded: Option<Mutex<BTreeMap<(TaskId, String), bool>>>,
-    /// Of those who run tests in workplaces of their own, where there are fewer than episodes.
-    seats: Option<Arc<Semaphore>>,
+    remembered: Option<Arc<Remembered>>,
     test_log: Mutex<BTreeMap<TaskId, Vec<TestRun>>>,
 }
 
-/// Those of one task, once somebody has read them.
-type SharedSources = Arc<futures::lock::Mutex<Option<Sources>>>;
-
 /// Is told every step as it is made.
 pub type Watch = Arc<dyn Fn(&Task, &StepNote) + Send + Sync>;
-
-/// Tasks whose sources are kept: those of a step, at least.
-const KEPT: usize = 256;
-/// Bytes of sources that are kept: graph and index take several times as much again.
-const KEPT_BYTES: usize = 256 << 20;
 
 impl fmt::Debug for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,11 +73,10 @@ impl Repair {
             testbeds,
             repairer,
             count,
-            sources: Mutex::new(BTreeMap::new()),
+            sources: SourcesOfTasks::default(),
             watch: None,
             graded_in: None,
-            graded: None,
-            seats: None,
+            remembered: None,
             test_log: Mutex::default(),
         }
     }
@@ -108,15 +95,12 @@ impl Repair {
         }
     }
 
-    /// Searches for every repair, and grades every patch of a task, once and remembers it: for patch models that
-    /// answer the same whenever they are asked the same, and tests that do. At most `at_once` episodes run tests at
-    /// the same time; the others may wait for their policies meanwhile.
-    pub fn remembering(self, at_once: usize) -> Self {
-        let seats = Arc::new(Semaphore::new(at_once.max(1)));
+    /// Searches for every repair, and grades every patch of a task, once for all studies that share `remembered`: for
+    /// patch models that answer the same whenever they are asked the same, and tests that do.
+    pub fn remembering(self, remembered: Arc<Remembered>) -> Self {
         Self {
-            repairer: Arc::new(RememberedRepairs::new(self.repairer, seats.clone())),
-            graded: Some(Mutex::default()),
-            seats: Some(seats),
+            repairer: Arc::new(RememberedRepairs::new(self.repairer, remembered.clone())),
+            remembered: Some(remembered),
             ..self
         }
     }
@@ -159,29 +143,14 @@ impl Repair {
 
     /// Whether a patch resolves its task in a fresh checkout.
     async fn resolves(&self, task: &Task, patch: &str, testbeds: &Testbeds) -> Result<bool, Fault> {
-        let verdicts = || {
-            let verdicts = self.graded.as_ref()?;
-            Some(verdicts.lock().unwrap_or_else(PoisonError::into_inner))
+        let grade = async {
+            let evaluated = evaluate(task, patch, &testbeds(task)?).await?;
+            let report = evaluated.report.as_ref();
+            Ok(report.is_some_and(|report| report.resolved))
         };
-        let key = (task.id.clone(), patch.to_owned());
-        let known = verdicts().and_then(|verdicts| verdicts.get(&key).copied());
-        if let Some(resolved) = known {
-            return Ok(resolved);
-        }
-        let _seat = self.seat().await?;
-        let evaluated = evaluate(task, patch, &testbeds(task)?).await?;
-        let report = evaluated.report.as_ref();
-        let resolved = report.is_some_and(|report| report.resolved);
-        if let Some(mut verdicts) = verdicts() {
-            verdicts.insert(key, resolved);
-        }
-        Ok(resolved)
-    }
-
-    async fn seat(&self) -> Result<Option<SemaphorePermit<'_>>, Fault> {
-        match &self.seats {
-            Some(seats) => seats.acquire().await.map(Some).map_err(Fault::infra),
-            None => Ok(None),
+        match &self.remembered {
+            Some(remembered) => remembered.grade(task, patch, grade).await,
+            None => grade.await,
         }
     }
 
@@ -192,43 +161,26 @@ impl Repair {
         testbed: &Testbed,
         workplace: &mut Workplace,
     ) -> Result<Sources, Fault> {
-        let place = {
-            // Whoever panicked left a whole map behind.
-            let mut kept = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() >= KEPT && !kept.contains_key(&task.id) {
-                kept.clear();
-            }
-            kept.entry(task.id.clone()).or_default().clone()
-        };
-        let mut known = place.lock().await;
-        if let Some(sources) = &*known {
-            return Ok(sources.clone());
-        }
-        let _seat = self.seat().await?;
         let most = self.config.environment.observation.suspects;
-        let sources = match most {
-            0 => Sources::of(task, workplace).await?,
-            _ => {
-                // What its tests leave behind is not the planner's.
-                let mut apart = testbed.open_when_needed();
-                let sources = Sources::of(task, &mut apart).await?;
-                let observed = search::observe(&mut apart, &SearchSettings::default()).await?;
-                apart.close().await?;
-                let found = suspects(&task.public.issue, sources.graph(), &observed, most);
-                sources.with_suspects(found, Arc::new(observed))
+        let remembered = self.remembered.as_deref();
+        let look = async {
+            let _seat = match remembered {
+                Some(remembered) => Some(remembered.seat().await?),
+                None => None,
+            };
+            if most == 0 {
+                return Sources::of(task, workplace).await;
             }
+            // What its tests leave behind is not the planner's.
+            let mut apart = testbed.open_when_needed();
+            let sources = Sources::of(task, &mut apart).await?;
+            let observed = search::observe(&mut apart, &SearchSettings::default()).await?;
+            apart.close().await?;
+            let found = suspects(&task.public.issue, sources.graph(), &observed, most);
+            Ok(sources.with_suspects(found, Arc::new(observed)))
         };
-        let mut kept = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = kept.values().filter_map(|place| place.try_lock());
-        let bytes: usize = others
-            .filter_map(|place| place.as_ref().map(Sources::bytes))
-            .sum();
-        if bytes + sources.bytes() > KEPT_BYTES {
-            kept.retain(|id, _| *id == task.id);
-        }
-        drop(kept);
-        *known = Some(sources.clone());
-        Ok(sources)
+        let kept = remembered.map_or(&self.sources, |remembered| &remembered.sources);
+        kept.get(&task.id, most, look).await
     }
 }
 

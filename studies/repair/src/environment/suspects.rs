@@ -74,23 +74,51 @@ impl Suspect {
         }
     }
 
-    /// One line of an observation, with the number that the planner names it by. Words stand at fixed places,
-    /// counted from the end, so that a small reader finds them.
+    /// One line of an observation. The number that the planner names it by stands behind every word, so that a small
+    /// reader who knows what it looks for finds whom it holds for in one look.
     fn line(&self, number: usize, highest: f64) -> String {
-        let (path, name, told) = (&self.path, &self.name, self.told(highest));
-        let size = SIZES[told.size];
-        let (failing, passing) = (FAILING[told.failing], PASSING[told.passing]);
-        let suspicion = SUSPICION[told.suspicion];
-        let named = if told.named { "named" } else { "unnamed" };
-        let raised = match told.raised {
-            Raised::Elsewhere => "elsewhere",
-            Raised::Through => "through",
-            Raised::Inside => "inside",
-        };
+        let (path, name) = (&self.path, &self.name);
+        let Words {
+            size,
+            failing,
+            passing,
+            suspicion,
+            named,
+            raised,
+        } = self.told(highest).words();
         format!(
-            "{name} in {path}: {size}, run by {failing} failing and {passing} passing tests, suspicion {suspicion}, \
-             {named}, raised {raised} #{number}\n"
+            "{name} in {path}: {size} {number}, failing {failing} {number}, passing {passing} {number}, suspicion \
+             {suspicion} {number}, {named} {number}, raised {raised} {number}\n"
         )
+    }
+}
+
+/// What is told, each in a word of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub(crate) size: &'static str,
+    /// Of the failing and of the passing tests, how many run it.
+    pub(crate) failing: &'static str,
+    pub(crate) passing: &'static str,
+    pub(crate) suspicion: &'static str,
+    pub(crate) named: &'static str,
+    pub(crate) raised: &'static str,
+}
+
+impl Told {
+    pub(crate) fn words(self) -> Words {
+        Words {
+            size: SIZES[self.size],
+            failing: FAILING[self.failing],
+            passing: PASSING[self.passing],
+            suspicion: SUSPICION[self.suspicion],
+            named: if self.named { "named" } else { "unnamed" },
+            raised: match self.raised {
+                Raised::Elsewhere => "elsewhere",
+                Raised::Through => "through",
+                Raised::Inside => "inside",
+            },
+        }
     }
 }
 

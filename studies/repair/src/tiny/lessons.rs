@@ -8,7 +8,7 @@ use super::{teacher::Mix, world::World};
 use crate::{
     RepairConfig,
     action::{Action, ActionKind},
-    environment::{CountTokens, first_observation},
+    environment::{CountTokens, first_observation, highest_suspicion},
     planner::{messages, pointing_at},
     wire::write,
 };
@@ -57,11 +57,14 @@ impl Lessons {
         let observation = first_observation(observed, &issue, &suspects, &self.count);
         let drawn = self.mix.draw(&mut rng);
         let place = drawn.point(&suspects, &mut rng);
-        let kind = match place {
-            Some(place) => ActionKind::Repair(pointing_at(place + 1)),
-            None => ActionKind::Submit,
+        let action = match place {
+            Some(place) => {
+                let told = suspects[place].told(highest_suspicion(&suspects));
+                let action = Action::new(ActionKind::Repair(pointing_at(place + 1)));
+                action.thinking(drawn.words(told, place + 1))
+            }
+            None => Action::new(ActionKind::Submit),
         };
-        let action = Action::new(kind).thinking(drawn.words());
         Lesson {
             prompt: messages(&self.config.planner, "", &observation),
             answer: write(&action, self.config.planner.format),

@@ -3,7 +3,7 @@
 use rand::{Rng, seq::IndexedRandom};
 use serde::{Deserialize, Serialize};
 
-use crate::environment::{Suspect, highest_suspicion};
+use crate::environment::{Suspect, Told, highest_suspicion};
 
 /// What a teacher goes by. Those who are alike by it are all the same to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,17 +90,18 @@ impl Mix {
 }
 
 impl Grounds {
-    /// As the teacher says it.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Suspicion => "most suspicious",
-            Self::Passing => "least passing",
-            Self::Named => "named",
-            Self::Raised => "raised",
-            Self::Short => "shortest",
-            Self::Long => "longest",
-            Self::Chance => "any",
-        }
+    /// As the teacher says it: what holds for the one that it points at, of whom this is told, and its number from 1.
+    pub(super) fn words(self, told: Told, number: usize) -> String {
+        let words = told.words();
+        let (what, word) = match self {
+            Self::Suspicion => ("suspicion", words.suspicion),
+            Self::Passing => ("passing", words.passing),
+            Self::Named => ("issue", words.named),
+            Self::Raised => ("raised", words.raised),
+            Self::Short | Self::Long => ("size", words.size),
+            Self::Chance => return format!("any {number}"),
+        };
+        format!("{what} {word} {number}")
     }
 
     /// Whom a teacher points at that goes by these, from 0, as far as a planner is told; `None` of no suspects.

@@ -72,8 +72,8 @@ pub struct Workplace {
     /// `None` before anything was done with it.
     session: Option<Box<dyn Session>>,
     testbed: Testbed,
-    /// Patches that are applied when the session begins.
-    waiting: Vec<Patch>,
+    /// Patches that are applied when the session begins, and what the work tree's diff is then.
+    waiting: Vec<(Patch, String)>,
     /// What the files that patches were applied to were before the first.
     originals: BTreeMap<RelativePath, Option<Vec<u8>>>,
     log: Vec<journal::TestRun>,
@@ -101,7 +101,7 @@ impl Workplace {
             }
         };
         let session = self.session.insert(session);
-        for patch in self.waiting.drain(..) {
+        for (patch, _) in self.waiting.drain(..) {
             for path in patch.paths() {
                 let before = session.read(&path, MAX_FILE).await.ok();
                 self.originals.entry(path).or_insert(before);
@@ -111,9 +111,10 @@ impl Workplace {
         Ok(session.as_mut())
     }
 
-    /// Applies a patch that is known to fit the checkout as it is, once something else is done with it.
-    pub(crate) fn apply_when_needed(&mut self, patch: Patch) {
-        self.waiting.push(patch);
+    /// Applies a patch that is known to fit the checkout as it is, and to make its diff this one, once something else
+    /// is done with it.
+    pub(crate) fn apply_when_needed(&mut self, patch: Patch, diff: String) {
+        self.waiting.push((patch, diff));
     }
 
     /// The content of a file; `None` where there is no regular file of at most [`MAX_FILE`] bytes.
@@ -187,8 +188,8 @@ impl Workplace {
     /// # Errors
     /// Infrastructure faults.
     pub async fn diff(&mut self) -> Result<String, Fault> {
-        if !self.waiting.is_empty() {
-            self.session().await?;
+        if let Some((_, diff)) = self.waiting.last() {
+            return Ok(diff.clone());
         }
         let mut diff = Vec::new();
         for (path, before) in self.originals.clone() {

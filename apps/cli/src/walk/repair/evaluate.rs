@@ -105,7 +105,7 @@ impl RepairRun<'_> {
             study: study(recipe, config(recipe, kind), chats, self.instruments)?,
             roles: cast(engines, recipe, chats, models, temperature)?,
             tasks,
-            samples: recipe.eval.samples,
+            samples: samples(name, kind, recipe.eval.samples),
             seed: frame.seed,
             rollout: &recipe.rollout,
             keeps: true,
@@ -168,6 +168,15 @@ fn config(recipe: &Recipe, kind: PlannerKind) -> RepairConfig {
     config
 }
 
+/// Episodes a task: of baselines that draw nothing, all would be the same.
+fn samples(name: &str, kind: PlannerKind, asked: u32) -> u32 {
+    let draws = matches!(kind, PlannerKind::Chance | PlannerKind::Model);
+    match name.starts_with(BASELINE) && !draws {
+        true => asked.min(1),
+        false => asked,
+    }
+}
+
 /// For people.
 fn policy_of(recipe: &Recipe, name: &str, kind: PlannerKind) -> String {
     match name {
@@ -210,7 +219,11 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
             study: study(recipe, config(recipe, kind), &chats, &instruments)?,
             roles: cast(&instruments.engines, recipe, &chats, &models, temperature)?,
             tasks: &tasks,
-            samples: again.args.samples.unwrap_or(recipe.eval.samples),
+            samples: samples(
+                &name,
+                kind,
+                again.args.samples.unwrap_or(recipe.eval.samples),
+            ),
             seed: Seed(again.args.seed.unwrap_or(recipe.seed)),
             rollout: &recipe.rollout,
             keeps: false,

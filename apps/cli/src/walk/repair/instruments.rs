@@ -1,4 +1,8 @@
-//! What the repair study plays with: the engines, and sandboxes for checkouts.
+//! What the repair study plays with: the engines, and sandboxes for checkouts, and what was found out there.
+
+use std::sync::Arc;
+
+use repair::Remembered;
 
 use super::recipe::Recipe;
 use crate::{failure::Outcome, sandboxes::Sandboxes, walk::Engines};
@@ -7,6 +11,8 @@ use crate::{failure::Outcome, sandboxes::Sandboxes, walk::Engines};
 pub(crate) struct Instruments {
     pub(super) engines: Engines,
     pub(super) sandboxes: Sandboxes,
+    /// Of every task that is played, for whoever plans.
+    pub(super) remembered: Arc<Remembered>,
 }
 
 impl AsRef<Engines> for Instruments {
@@ -19,6 +25,10 @@ impl Instruments {
     pub(super) fn start(recipe: &Recipe) -> Outcome<Self> {
         let engines = Engines::start(recipe.threads)?;
         let sandboxes = engines.runtime.block_on(recipe.sandbox.open())?;
-        Ok(Self { engines, sandboxes })
+        Ok(Self {
+            engines,
+            sandboxes,
+            remembered: Arc::new(Remembered::new(recipe.threads)),
+        })
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn study(
     let graded_in = bare_testbeds(&recipe.sandbox, &instruments.sandboxes);
     let study = study.graded_in(graded_in);
     Ok(Arc::new(match recipe.repair.remember {
-        true => study.remembering(recipe.threads),
+        true => study.remembering(instruments.remembered.clone()),
         false => study,
     }))
 }

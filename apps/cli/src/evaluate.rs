@@ -34,7 +34,7 @@ fn of_recipe(args: &EvalArgs, screen: Screen) -> Outcome<()> {
     if args.tasks.is_some() || args.samples.is_some() || args.seed.is_some() {
         return Err(Failure::Asked(anyhow::anyhow!(
             "--tasks, --samples and --seed are for runs; a recipe says them itself: --set tasks.eval=FILE, \
-             --set seed=N"
+             --set eval.samples=N, --set seed=N"
         )));
     }
     let set = [args.flags.sets(), args.set.clone()].concat();

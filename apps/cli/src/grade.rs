@@ -384,9 +384,7 @@ impl Places {
         };
         let sandboxes = sandboxes.as_ref().context("no sandbox for the task")?;
         let framework = task.public.framework;
-        let python = sandboxes
-            .python(framework)
-            .map_err(|error| anyhow!("{error}"))?;
+        let python = sandboxes.python(framework)?;
         Ok(Testbed {
             backend: sandboxes.backend.clone(),
             image,

@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -11,7 +12,8 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use code::graph::{
-    EdgeKind, Graph, Index, Language, ListedGraph, NodeKind, NodeRef, Query, files::GraphCache,
+    Edge, EdgeKind, Graph, Index, Language, ListedGraph, NodeKind, NodeRef, Query,
+    files::GraphCache,
 };
 use ignore::WalkBuilder;
 use serde_json::{Value, json};
@@ -39,8 +41,9 @@ enum GraphCommand {
         out: Option<PathBuf>,
         /// What is written: lines of nodes and edges, one JSON object, CodeFuse's JSON with sources, DOT, or
         /// the compact binary form, which the other commands read as fast as files load
-        #[arg(long, value_enum, default_value = "jsonl")]
-        format: Format,
+        /// [default: jsonl]. Without --out it goes to stdout, in place of the counts
+        #[arg(long, value_enum)]
+        format: Option<Format>,
         /// Keep built graphs in this folder, by repository and commit, and look into changed files only
         #[arg(long, value_name = "FOLDER")]
         cache: Option<PathBuf>,
@@ -56,8 +59,8 @@ enum GraphCommand {
         #[arg(required = true, allow_hyphen_values = true)]
         query: Vec<String>,
         /// Nodes to print
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
-        limit: usize,
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
         /// Keep built graphs in this folder, by repository and commit, and look into changed files only
         #[arg(long, value_name = "FOLDER")]
         cache: Option<PathBuf>,
@@ -116,10 +119,20 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
             format,
             cache,
             json,
-        } => {
-            let out = out.as_deref().map(|out| (out, *format));
-            build(path, out, cache.as_deref(), *json, screen)
-        }
+        } => match (out, format) {
+            (None, Some(_)) if *json => Err(Failure::Asked(anyhow!(
+                "--format without --out writes the graph to stdout, where --json puts its counts: give --out FILE"
+            ))),
+            (None, Some(format)) => {
+                let graph = known(path, cache.as_deref())?.0;
+                print_bytes(&written(&graph, path, *format)?)
+            }
+            (Some(out), format) => {
+                let out = (out.as_path(), format.unwrap_or(Format::Jsonl));
+                build(path, Some(out), cache.as_deref(), *json, screen)
+            }
+            (None, None) => build(path, None, cache.as_deref(), *json, screen),
+        },
         GraphCommand::Query {
             path,
             query,
@@ -128,7 +141,7 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
             json,
         } => {
             let graph = known(path, cache.as_deref())?.0;
-            find(&graph, &query.join(" "), *limit, *json)
+            find(&graph, &query.join(" "), *limit as usize, *json)
         }
         GraphCommand::Show {
             path,
@@ -199,6 +212,13 @@ fn graph_of(path: &Path) -> Outcome<Graph> {
         let bytes = fs::read(path)
             .with_context(|| format!("{}", path.display()))
             .asked()?;
+        if bytes.starts_with(b"{") {
+            return Err(Failure::Asked(anyhow!(
+                "{} is a graph as JSON, which other programs read; query and show read a folder, or what `etude \
+                 graph build --format binary --out FILE` writes",
+                path.display()
+            )));
+        }
         return Graph::from_bytes(&bytes, threads())
             .with_context(|| format!("{}", path.display()))
             .asked();
@@ -222,6 +242,9 @@ fn cached(root: &Path, cache: &Path) -> Outcome<(Graph, bool)> {
         .asked()?;
     let repository = repository.to_string_lossy();
     let commit = commit(root).unwrap_or_default();
+    fs::create_dir_all(cache)
+        .with_context(|| format!("--cache {}", cache.display()))
+        .asked()?;
     let cache = GraphCache::new(cache);
     let found = cache.graph((&repository, &commit), paths(root)?, threads(), |name| {
         read(root, name)
@@ -331,6 +354,14 @@ fn build(
     print_text(&text)
 }
 
+fn print_bytes(bytes: &[u8]) -> Outcome<()> {
+    match io::stdout().lock().write_all(bytes) {
+        // Whoever reads has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).failed(),
+        _ => Ok(()),
+    }
+}
+
 fn written(graph: &Graph, root: &Path, format: Format) -> Outcome<Vec<u8>> {
     let listed = || ListedGraph::of(graph);
     Ok(match format {
@@ -413,8 +444,13 @@ fn show(
         Some(id) => {
             let by_path = || graph.file(id).map(NodeRef::File);
             let unknown = || {
+                let near = near(graph, id);
+                let near = match near.is_empty() {
+                    true => String::new(),
+                    false => format!("; is it {}?", near.join(" or ")),
+                };
                 anyhow!(
-                    "no node has the id `{id}`; find ids with: etude graph query {} WORDS",
+                    "no node has the id `{id}`{near}; find ids with: etude graph query {} WORDS",
                     path.display()
                 )
             };
@@ -428,16 +464,15 @@ fn show(
     let (outgoing, incoming) = (graph.outgoing(found), graph.incoming(found));
     if json {
         let id = |node| graph.node(node).id;
-        let edges = outgoing.iter().chain(&incoming).map(|edge| {
+        let edges = shown_edges(graph, found, depth).into_iter().map(|edge| {
             json!({"src": id(edge.source), "dst": id(edge.target), "etype": edge.kind.name()})
         });
         let edges: Vec<Value> = edges.collect();
         return print_json(&json!({"node": graph.node(found), "edges": edges}));
     }
     if as_dot {
-        let edges: Vec<(String, String, EdgeKind)> = outgoing
-            .iter()
-            .chain(&incoming)
+        let edges: Vec<(String, String, EdgeKind)> = shown_edges(graph, found, depth)
+            .into_iter()
             .map(|edge| {
                 (
                     graph.node(edge.source).id,
@@ -465,6 +500,41 @@ fn show(
         }
     }
     print_text(&text)
+}
+
+/// Edges of a node, and those to what it contains that many levels down.
+fn shown_edges(graph: &Graph, node: NodeRef, depth: usize) -> Vec<Edge> {
+    let mut edges = graph.outgoing(node);
+    edges.extend(graph.incoming(node));
+    let mut level = graph.children(node);
+    for _ in 1..depth {
+        let mut next = Vec::new();
+        for node in level {
+            let outgoing = graph.outgoing(node).into_iter();
+            edges.extend(outgoing.filter(|edge| edge.kind == EdgeKind::Contains));
+            next.extend(graph.children(node));
+        }
+        level = next;
+    }
+    edges
+}
+
+/// Ids of up to three nodes whose names have `wanted` in them, those that are called so first.
+fn near(graph: &Graph, wanted: &str) -> Vec<String> {
+    let last = wanted.rsplit([':', '/']).find(|part| {
+        let is_line = part.chars().all(|character| character.is_ascii_digit());
+        !is_line
+    });
+    let last = last.unwrap_or(wanted).to_lowercase();
+    let mut near: Vec<(bool, String)> = graph
+        .nodes()
+        .map(|node| graph.node(node))
+        .filter(|node| node.id.to_lowercase().contains(&last))
+        .map(|node| (node.name.to_lowercase() != last, node.id))
+        .collect();
+    near.sort_unstable();
+    near.truncate(3);
+    near.into_iter().map(|(_, id)| id).collect()
 }
 
 fn tree(graph: &Graph, node: NodeRef, level: usize, depth: usize, text: &mut String) {

@@ -1,6 +1,10 @@
 //! Where checkouts of repositories run: jails of this machine, or containers.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow, ensure};
 use repair::TestFramework;
@@ -14,7 +18,7 @@ use session::{
 };
 
 use crate::{
-    failure::{Classify, Failure, Outcome},
+    failure::{Classify, Outcome},
     machine, sandbox_reap,
 };
 
@@ -118,7 +122,12 @@ impl SandboxSettings {
             BackendName::Local => {
                 let search = machine::search_path();
                 let languages = [Language::Python, Language::Pytest];
-                let toolchains = Toolchains::probe(&languages, self.python.as_deref(), &search);
+                let python = self
+                    .python
+                    .as_deref()
+                    .map(|python| program(python, &search));
+                let python = python.transpose().asked()?;
+                let toolchains = Toolchains::probe(&languages, python.as_deref(), &search);
                 let config = LocalConfig {
                     search,
                     readable: toolchains.readable(),
@@ -133,7 +142,7 @@ impl SandboxSettings {
                     None => sandbox_reap::usual_engines()
                         .into_iter()
                         .next()
-                        .context("no engine answers; name one with sandbox.engine")
+                        .context("no engine answers; name one with --engine ADDRESS, or `sandbox.engine` of a recipe")
                         .asked()?,
                 };
                 let config = DockerConfig {
@@ -156,7 +165,10 @@ impl SandboxSettings {
 
 impl Sandboxes {
     /// The interpreter that runs these tests, as commands of a session call it.
-    pub(crate) fn python(&self, framework: TestFramework) -> Outcome<String> {
+    ///
+    /// # Errors
+    /// There is none: a matter of what was asked.
+    pub(crate) fn python(&self, framework: TestFramework) -> anyhow::Result<String> {
         let Some(toolchains) = &self.toolchains else {
             // The image's own.
             return Ok("python".to_owned());
@@ -167,7 +179,7 @@ impl Sandboxes {
         };
         match toolchains.get(language) {
             Ok(toolchain) => Ok(toolchain.program().display().to_string()),
-            Err(_) => Err(Failure::Asked(self.absent(framework))),
+            Err(_) => Err(self.absent(framework)),
         }
     }
 
@@ -176,11 +188,38 @@ impl Sandboxes {
             TestFramework::Pytest => "a Python with pytest",
             TestFramework::Unittest => "a Python",
         };
+        let has_python = |toolchains: &Toolchains| toolchains.get(Language::Python).is_ok();
         match &self.searched {
+            Some(path) if self.toolchains.as_ref().is_some_and(has_python) => anyhow!(
+                "{} has no pytest, which these tests need; install it there, or name another with --python",
+                path.display()
+            ),
             Some(path) => anyhow!("{} is not {what}", path.display()),
             None => anyhow!(
                 "these tests need {what}, and none was found; name one with --python PATH or `sandbox.python`"
             ),
         }
     }
+}
+
+/// The program of this name: a path from the folder that we are in, or a name that is looked for in `search`.
+fn program(named: &Path, search: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let found = match named.components().count() {
+        1 => {
+            let candidates = search.iter().map(|folder| folder.join(named));
+            candidates.into_iter().find(|path| path.is_file())
+        }
+        _ => None,
+    };
+    // Links stay: what they are called decides whose packages an interpreter has.
+    let path = match found {
+        Some(path) => path,
+        None => std::path::absolute(named)?,
+    };
+    ensure!(
+        path.is_file(),
+        "--python {}: there is no such program",
+        named.display()
+    );
+    Ok(path)
 }

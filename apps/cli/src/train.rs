@@ -139,12 +139,14 @@ fn resumed<W: StudyWalk>(
             started.recipe_hash
         )));
     }
-    let steps = replay.last_step("rl").map_or(0, |step| step.step);
-    screen.say(format!(
-        "{}: going on; {} reinforcement steps are committed",
-        directory.display(),
-        steps
-    ));
+    let committed = match W::only_evaluates(&value) {
+        true => "an evaluation".to_owned(),
+        false => {
+            let steps = replay.last_step("rl").map_or(0, |step| step.step);
+            format!("{steps} reinforcement steps are committed")
+        }
+    };
+    screen.say(format!("{}: going on; {committed}", directory.display()));
     if replay.recovered.torn_bytes > 0 || !replay.recovered.leftovers.is_empty() {
         screen.say(format!(
             "  the last process was cut short: {} bytes of a half-written record and {} uncommitted \

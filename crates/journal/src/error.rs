@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// `create` was pointed at a run.
     #[error(
-        "{} already holds a run, and nothing is overwritten: go on with it by `--resume {}`, or name another directory",
+        "{} already holds a run, and nothing is overwritten: go on with it by `etude train --resume {}`, or name another directory",
         path.display(), path.display()
     )]
     RunExists { path: PathBuf },

@@ -35,4 +35,4 @@ pub use remembered::Remembered;
 pub use source_store::{KeptSources, MAX_MIB, SourceStore, StoreError};
 pub use study::{Repair, RepairConfig, Testbeds, Watch};
 pub use task::{Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework};
-pub use tasks_file::{read_tasks, write_tasks};
+pub use tasks_file::{read_tasks, task_of_row, write_tasks};

@@ -20,12 +20,11 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, DatasetError> {
     let mut tasks = Vec::new();
     for row in Rows::open(path)? {
         let row = row?;
-        let mut task: Task = row.parse()?;
+        let task = task_of_row(&row)?;
         if let Some(before) = ids.insert(task.id.0.clone(), row.place()) {
             let message = format!("{} has the id `{}` already", before, task.id.0);
             return Err(row.error("id", message).into());
         }
-        resolve(&mut task.place, path, &row)?;
         tasks.push(task);
     }
     if tasks.is_empty() {
@@ -34,6 +33,16 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, DatasetError> {
         });
     }
     Ok(tasks)
+}
+
+/// The task of a row. Its folder is as this process can open it.
+///
+/// # Errors
+/// What is wrong with it, by field.
+pub fn task_of_row(row: &Row) -> Result<Task, RowError> {
+    let mut task: Task = row.parse()?;
+    resolve(&mut task.place, row.path(), row)?;
+    Ok(task)
 }
 
 /// Writes tasks to a file, which is whole or not there; folders below the file's own become relative, so that both

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     SHOWN_ERRORS,
+    gold::{self, FoundTask, Solvable},
     judging::JudgingArgs,
     say_errors,
     solved::{Found, Solved, solve},
@@ -39,6 +40,9 @@ pub(super) struct CheckArgs {
     /// Read only, and run nothing
     #[arg(long, conflicts_with = "to")]
     no_run: bool,
+    /// The interpreter of the tests of repair tasks [default: the system's]
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
     #[command(flatten)]
     judging: JudgingArgs,
     /// Print one JSON object on stdout
@@ -61,6 +65,11 @@ struct Checked {
     /// What running the problems' own programs told.
     #[serde(skip_serializing_if = "Option::is_none")]
     solutions: Option<Solved>,
+    /// What running the tests of repair tasks told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gold: Option<Solvable>,
+    #[serde(skip)]
+    repairs: Vec<FoundTask>,
     #[serde(skip)]
     names: BTreeSet<String>,
     #[serde(skip)]
@@ -102,6 +111,9 @@ pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
     }
     if bad == 0 {
         judge_problems(args, &mut checked, screen)?;
+        if !args.no_run {
+            solve_repairs(args, &mut checked, screen)?;
+        }
     }
     if args.json {
         print_json(&json!({ "files": checked }))?;
@@ -111,6 +123,17 @@ pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
     if bad > 0 {
         let rows = if bad == 1 { "row is" } else { "rows are" };
         return Err(Failure::Failed(anyhow!("{bad} {rows} bad")));
+    }
+    let gold = checked.iter().filter_map(|file| file.gold.as_ref());
+    let unsolvable: u64 = gold.map(|solvable| solvable.unsolved).sum();
+    if unsolvable > 0 {
+        return Err(Failure::Failed(anyhow!(
+            "{} not solved by the gold patch",
+            match unsolvable {
+                1 => "1 task is".to_owned(),
+                n => format!("{n} tasks are"),
+            }
+        )));
     }
     let solutions = checked.iter().filter_map(|file| file.solutions.as_ref());
     let unsolved: u64 = solutions.map(|solved| solved.unsolved).sum();
@@ -123,6 +146,17 @@ pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
         return Err(Failure::Failed(anyhow!(
             "{unsolved} {problems} not solved by their own solutions; keep the others with --to FILE"
         )));
+    }
+    Ok(())
+}
+
+/// Runs the tests of the repair tasks of every file without and with their gold patches.
+fn solve_repairs(args: &CheckArgs, checked: &mut [Checked], screen: Screen) -> Outcome<()> {
+    for file in checked.iter_mut().filter(|file| !file.repairs.is_empty()) {
+        let solvable = gold::solve(&file.repairs, args.python.as_deref(), screen)?;
+        let shown = solvable.failures.iter().take(SHOWN_ERRORS);
+        shown.for_each(|failure| screen.say(failure));
+        file.gold = Some(solvable);
     }
     Ok(())
 }
@@ -171,6 +205,8 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
         bad_rows: 0,
         errors: Vec::new(),
         solutions: None,
+        gold: None,
+        repairs: Vec::new(),
         names: BTreeSet::new(),
         problems: Vec::new(),
     };
@@ -221,6 +257,10 @@ impl Checked {
                 self.is_of("critique", row)?;
                 self.take_critique(row)
             }
+            Some(Value::Object(public)) if public.contains_key("issue") => {
+                self.is_of("repair", row)?;
+                self.take_repair(row)
+            }
             None if is_pair(&object) => {
                 self.is_of("critique", row)?;
                 self.count_critique(task_of_row(row)?)
@@ -231,8 +271,8 @@ impl Checked {
             }
             _ => Err(row.error(
                 "public",
-                "no task of a study: neither `public.turns` (recall) nor `public.program` (critique) is there, nor a \
-                 `problem` or `content` with tests (critique)",
+                "no task of a study: none of `public.turns` (recall), `public.program` (critique) and `public.issue` \
+                 (repair) is there, nor a `problem` or `content` with tests (critique)",
             )),
         }
     }
@@ -284,6 +324,23 @@ impl Checked {
         Ok(task.id.0)
     }
 
+    fn take_repair(&mut self, row: &Row) -> Result<String, RowError> {
+        let found = FoundTask::read(row)?;
+        let task = &found.task;
+        self.names.insert(task.public.repo.clone());
+        let family = task.facts.family.as_deref();
+        let (id, family) = (task.id.0.clone(), family.unwrap_or("unknown").to_owned());
+        for (what, tests) in [
+            ("tests that must begin to pass", &task.checks.fail_to_pass),
+            ("tests that must go on passing", &task.checks.pass_to_pass),
+        ] {
+            *self.counts.entry(what.to_owned()).or_default() += tests.len() as u64;
+        }
+        self.count(&format!("bugs of kind {family}"));
+        self.repairs.push(found);
+        Ok(id)
+    }
+
     fn take_problem(&mut self, row: &Row) -> Result<String, RowError> {
         let problem = Problem::of_row(row)?;
         let (id, kind) = (problem.task_id.clone(), problem.prompter.name());
@@ -328,6 +385,7 @@ fn text(checked: &[Checked]) -> String {
         let about = match file.study {
             _ if what == "problem" => String::new(),
             Some("critique") => format!(", {}", count_of(file.documents, "problem")),
+            Some("repair") => format!(", {}", count_of(file.documents, "package")),
             _ => format!(", {}", count_of(file.documents, "document")),
         };
         lines.push(format!(
@@ -339,6 +397,15 @@ fn text(checked: &[Checked]) -> String {
         ));
         for (what, number) in &file.counts {
             lines.push(format!("  {what:<46} {number:>9}"));
+        }
+        if let Some(gold) = &file.gold {
+            for (what, number) in [
+                ("tasks that their gold patch solves", gold.solved),
+                ("tasks that it does not", gold.unsolved),
+                ("tasks that were only read", gold.not_run),
+            ] {
+                lines.push(format!("  {what:<46} {number:>9}"));
+            }
         }
         let Some(solved) = &file.solutions else {
             continue;

@@ -3,6 +3,7 @@
 mod check;
 mod critique;
 mod export_batch;
+mod gold;
 mod judging;
 pub(crate) mod made;
 pub(crate) mod mutate;

@@ -105,6 +105,9 @@ struct Made<'a> {
     seconds: f64,
 }
 
+/// Bugs between two lines where there is no bar.
+const EVERY: usize = 16;
+
 pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -139,9 +142,31 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
             .with_context(|| format!("cannot make the folder {}", folder.display()))
             .asked()?;
     }
+    let known = args.out.with_extension("sources");
+    let (known, was_there) = (known.as_path(), known.exists());
+    let made = measured(args, &name, begun, screen).await;
+    // Where something was measured the same command goes on; a refusal leaves nothing behind.
+    let goes_on = notes_beside(&args.out).exists() || args.out.exists();
+    if made.is_err() && !was_there && !goes_on && known.is_dir() {
+        fs::remove_dir_all(known).failed()?;
+    }
+    made
+}
+
+async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen) -> Outcome<()> {
     let sources = SourceStore::beside(&args.out)
-        .keep(&args.path, &name)
+        .keep(&args.path, name)
         .asked()?;
+    if !sources
+        .files
+        .iter()
+        .any(|file| file.as_str().ends_with(".py"))
+    {
+        return Err(Failure::Asked(anyhow!(
+            "{} has no file of Python; give the folder that has both the package and its tests",
+            args.path.display()
+        )));
+    }
     let framework = match args.framework {
         FrameworkArg::Pytest => TestFramework::Pytest,
         FrameworkArg::Unittest => TestFramework::Unittest,
@@ -157,7 +182,7 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     };
     let sandboxes = settings.open().await?;
     let testbed = Testbed {
-        python: sandboxes.python(framework)?,
+        python: sandboxes.python(framework).asked()?,
         backend: sandboxes.backend,
         image: Image::checkout(std::path::absolute(&sources.folder).asked()?),
         framework,
@@ -168,10 +193,14 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
         count: args.count as usize,
         seed: Seed(args.seed),
         style: args.style.into(),
-        name: name.clone(),
+        name: name.to_owned(),
         notes: notes_beside(&args.out),
     };
+    screen.say(format!(
+        "{name}: running its tests twice, and once traced …"
+    ));
     let work = screen.work("tasks", u64::from(args.count));
+    let mut said = 0;
     let made = mutate(&testbed, &sources, &options, |progress| match progress {
         Progress::Surveyed {
             tests,
@@ -189,29 +218,23 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
         }
         Progress::Tried { tally } => {
             let message = format!("{} tasks of {} bugs", tally.kept, tally.tried);
-            work.note(tally.kept as u64, &message, tally.tried % 40 == 0);
+            let is_due = tally.tried >= said + EVERY;
+            if is_due {
+                said = tally.tried;
+            }
+            work.note(tally.kept as u64, &message, is_due);
         }
     })
     .await;
     let made = made.map_err(failure)?;
     if made.tasks.is_empty() {
-        let Tally {
-            tried, unnoticed, ..
-        } = made.tally;
         return Err(Failure::Failed(anyhow!(
-            "no task was made: of {tried} bugs {unnoticed} were noticed by no test; nothing was written"
+            "no task was made: {}; nothing was written",
+            fates(&made.tally)
         )));
     }
     write_tasks(&args.out, &made.tasks).failed()?;
-    say(
-        args,
-        &name,
-        framework,
-        &sources.folder,
-        &made,
-        begun,
-        screen,
-    )
+    say(args, name, framework, &sources.folder, &made, begun, screen)
 }
 
 fn name(args: &MutateArgs) -> Outcome<String> {
@@ -294,15 +317,6 @@ fn say(
 }
 
 fn text(made: &Made<'_>) -> String {
-    let Tally {
-        tried,
-        unnoticed,
-        timed_out,
-        crashed,
-        too_much,
-        unsteady,
-        ..
-    } = made.tally;
     let mut lines = vec![
         format!(
             "{}: {} tasks in {} functions of {} files, {:.0} s",
@@ -312,13 +326,27 @@ fn text(made: &Made<'_>) -> String {
             made.files,
             made.seconds
         ),
-        format!(
-            "  of {tried} bugs {unnoticed} were not noticed, {timed_out} did not end, {crashed} ended the interpreter, \
-             {too_much} broke more than half of the tests, {unsteady} were unsteady"
-        ),
+        format!("  {}", fates(made.tally)),
     ];
     for (family, tasks) in &made.by_family {
         lines.push(format!("  {family:<20} {tasks:>4}"));
     }
     lines.join("\n")
+}
+
+/// What became of all bugs that were tried.
+fn fates(tally: &Tally) -> String {
+    let Tally {
+        tried,
+        unnoticed,
+        timed_out,
+        crashed,
+        too_much,
+        unsteady,
+        ..
+    } = tally;
+    format!(
+        "of {tried} bugs {unnoticed} were not noticed, {timed_out} did not end, {crashed} ended the interpreter, \
+         {too_much} broke more than half of the tests, {unsteady} were unsteady"
+    )
 }

@@ -1,45 +1,46 @@
 //! `etude repair`: one issue of one repository, told as it goes. The repository stays as it is unless the
 //! patch is wanted.
 
+mod finish;
+mod issue;
+mod partial;
 mod survey;
 mod tell;
 
 use std::{
     fs,
-    io::{IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use code::{Patch, patch::FileChange, patch::Mode};
 use record::{Outcome as Graded, Sampling, Seed, TaskId};
 use repair::{
-    Checkout, Checks, Facts, Gold, Issue, Place, Public, Repair, RepairConfig, Task, TestFramework,
+    Checkout, Checks, Facts, Gold, Place, Public, Repair, RepairConfig, Task, TestFramework,
     environment::{EndConfig, EnvironmentConfig},
     metrics::notes_of,
     mutate::framework_of,
-    patch_model::{ChatPatcher, PATCHER},
+    patch_model::{ChatPatcher, PATCHER, PatchModel},
     planner::{PLANNER, PlannerConfig, PlannerKind},
-    play::Notes,
     repair_loop::{LoopSettings, RepairLoop},
-    search::SearchSettings,
+    search::{Search, SearchSettings},
 };
 use rollout::{Options as RolloutOptions, Roles, Runner};
-use serde_json::json;
 
+use self::{
+    finish::Ending,
+    tell::{Candidates, Told},
+};
 use crate::{
+    args,
     data::mutate::FrameworkArg,
     failure::{Classify, Failure, Outcome},
     machine,
-    report::{print_json, print_text},
     sandboxes::SandboxSettings,
     screen::Screen,
-    walk::{
-        endpoint::NamedEndpoint,
-        repair::{Patcher, patch_model, testbeds},
-    },
+    walk::{endpoint::NamedEndpoint, repair::testbeds},
 };
 
 /// How much more suspicious lines are that rules point at: they go by words and tracebacks alone.
@@ -77,6 +78,9 @@ pub(crate) struct RepairArgs {
     /// The interpreter of the tests, with what they need installed [default: the system's]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
+    /// Seconds that one run of all tests may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", allow_negative_numbers = true, value_parser = args::seconds)]
+    test_timeout: Duration,
     /// Write both graphs after every step to this folder: <issue>.step_NNNN.{working,memory}.json
     #[arg(long, value_name = "FOLDER")]
     traces: Option<PathBuf>,
@@ -102,23 +106,26 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
 }
 
 async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
-    let issue = issue(&args.issue)?;
-    if let Some(python) = &args.python
-        && python.components().count() > 1
-        && !python.is_file()
-    {
-        return Err(Failure::Asked(anyhow!(
-            "--python {}: there is no such program",
-            python.display()
-        )));
+    // What is asked wrongly is said before the tests have run.
+    let issue = issue::read(&args.issue)?;
+    let folder = folder(&args.repo)?;
+    if let Some(traces) = &args.traces {
+        fs::create_dir_all(traces)
+            .with_context(|| format!("--traces {}", traces.display()))
+            .asked()?;
     }
+    let roles = roles(args).await?;
+    let seconds = args.test_timeout.as_secs_f64();
     let settings = SandboxSettings {
         python: args.python.clone(),
         slots: machine::cores(),
+        wall_s: seconds,
+        // Of tests that use several cores the wall time decides.
+        cpu_s: 2.0 * seconds,
         ..SandboxSettings::default()
     };
     let sandboxes = settings.open().await?;
-    let checkout = Checkout::of(&Place::Folder(folder(&args.repo)?)).asked()?;
+    let checkout = Checkout::of(&Place::Folder(folder)).asked()?;
     let framework = match args.framework {
         FrameworkArg::Pytest => TestFramework::Pytest,
         FrameworkArg::Unittest => TestFramework::Unittest,
@@ -127,6 +134,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             String::from_utf8(content).ok()
         }),
     };
+    sandboxes.python(framework).asked()?;
     let mut task = Task {
         id: TaskId(name(&args.repo)),
         public: Public {
@@ -142,52 +150,30 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         gold: Gold::default(),
     };
     let testbeds = testbeds(&settings, &sandboxes);
-    let survey = survey::survey(&task, &testbeds).await?;
+    let survey = survey::survey(&task, &testbeds, args, screen).await?;
     survey.tell(args, screen)?;
     task.checks = survey.checks(&args.tests)?;
+    survey.check_readable(&task.checks, args)?;
     task.public.issue = survey.completed(&task, task.public.issue.clone());
-    let config = RepairConfig {
-        planner: PlannerConfig {
-            kind: if args.model.is_some() {
-                PlannerKind::Model
-            } else {
-                PlannerKind::Rules
-            },
-            rule_fallback: true,
-            ..PlannerConfig::default()
-        },
-        environment: EnvironmentConfig {
-            end: EndConfig {
-                verified_repair: true,
-                ..EndConfig::default()
-            },
-            traces: args.traces.clone(),
-            ..EnvironmentConfig::default()
-        },
-    };
-    let patcher = match args.patch_model {
-        Some(_) => Patcher::Model(ChatPatcher::default()),
-        None => Patcher::Search(SearchSettings {
-            budget: args.budget as usize,
-            slots: settings.slots,
-            target_factor: match config.planner.kind {
-                PlannerKind::Rules => RULES_FACTOR,
-                _ => SearchSettings::default().target_factor,
-            },
-            ..SearchSettings::default()
-        }),
-    };
+    let candidates = Arc::new(Candidates::new(screen));
     let repairer = RepairLoop {
-        model: patch_model(&patcher)?,
+        model: Arc::new(Told {
+            model: patch_model(args, settings.slots, &candidates)?,
+            candidates: candidates.clone(),
+        }),
         settings: LoopSettings {
             within_plan: args.patch_model.is_some(),
             ..LoopSettings::default()
         },
     };
     let count = Arc::new(|text: &str| text.len().div_ceil(4));
-    let study = Repair::new(config, testbeds, Arc::new(repairer), count)
-        .watched(Arc::new(move |_, step| tell::step(step, screen)));
-    let roles = roles(args).await?;
+    let told = candidates.clone();
+    let study = Repair::new(config(args), testbeds.clone(), Arc::new(repairer), count).watched(
+        Arc::new(move |_, step| {
+            let is_planned = told.end();
+            tell::step(step, is_planned, screen);
+        }),
+    );
     let options = RolloutOptions {
         deadline_s: 86_400.0,
         retries: 0,
@@ -212,150 +198,97 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             return Err(Failure::Failed(anyhow!("{message}")));
         }
     };
-    finish(args, &checkout, &task, &notes, screen)
+    let partial = match notes.resolved {
+        true => None,
+        false => partial::find(&notes, &task, &testbeds, args.test_timeout).await?,
+    };
+    let ending = Ending {
+        args,
+        checkout: &checkout,
+        task: &task,
+        // What a search proposes is one of the candidates that it ran.
+        candidates: match args.patch_model {
+            Some(_) => notes.candidates,
+            None => candidates.count(),
+        },
+        notes: &notes,
+        partial,
+        screen,
+    };
+    ending.finish().await
 }
 
-/// Says what came of it, and writes the patch where it is wanted.
-fn finish(
+fn config(args: &RepairArgs) -> RepairConfig {
+    RepairConfig {
+        planner: PlannerConfig {
+            kind: if args.model.is_some() {
+                PlannerKind::Model
+            } else {
+                PlannerKind::Rules
+            },
+            rule_fallback: true,
+            ..PlannerConfig::default()
+        },
+        environment: EnvironmentConfig {
+            end: EndConfig {
+                verified_repair: true,
+                ..EndConfig::default()
+            },
+            traces: args.traces.clone(),
+            ..EnvironmentConfig::default()
+        },
+    }
+}
+
+fn patch_model(
     args: &RepairArgs,
-    checkout: &Checkout,
-    task: &Task,
-    notes: &Notes,
-    screen: Screen,
-) -> Outcome<()> {
-    let applied = notes.resolved && (args.apply || (!args.json && wanted(notes, screen)));
-    if applied {
-        write(checkout, &notes.patch)?;
+    slots: usize,
+    candidates: &Arc<Candidates>,
+) -> Outcome<Arc<dyn PatchModel>> {
+    if args.patch_model.is_some() {
+        return Ok(Arc::new(ChatPatcher::default()));
     }
-    if args.json {
-        print_json(&json!({
-            "repo": args.repo,
-            "resolved": notes.resolved,
-            "applied": applied,
-            "patch": notes.patch,
-            "steps": notes.steps.len(),
-            "candidates": notes.candidates,
-            "test_runs": notes.test_runs,
-            "fail_to_pass": task.checks.fail_to_pass,
-            "pass_to_pass": task.checks.pass_to_pass.len(),
-        }))?;
-    } else if notes.resolved && !applied {
-        print_text(notes.patch.trim_end())?;
-    }
-    match (notes.resolved, applied) {
-        (true, true) => screen.say(format!("The patch is in {}.", args.repo.display())),
-        (true, false) => screen.say(format!(
-            "{} is as it was; the patch is on standard output.",
-            args.repo.display()
-        )),
-        (false, _) => {
-            return Err(Failure::Failed(anyhow!(
-                "no patch was found that makes the failing tests pass and keeps the others: {} candidates and \
-                 {} runs of tests were tried. {} is as it was",
-                notes.candidates,
-                notes.test_runs,
-                args.repo.display()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Asks on a terminal; elsewhere nobody can say yes.
-fn wanted(notes: &Notes, screen: Screen) -> bool {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return false;
-    }
-    tell::patch(&notes.patch, screen);
-    // Nobody is left to ask when stderr is gone.
-    let _ = write!(std::io::stderr(), "Write this to the repository? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
-}
-
-/// Writes the patch to the user's own files, all of it or nothing that could be foreseen to fail.
-fn write(checkout: &Checkout, patch: &str) -> Outcome<()> {
-    let patch = Patch::parse(patch.as_bytes()).failed()?;
-    let mut files = std::collections::BTreeMap::new();
-    for path in patch.paths() {
-        let content = checkout.read(&path).failed()?;
-        files.insert(path, content);
-    }
-    let root = checkout.folder();
-    for change in patch.apply(&files).failed()?.changes {
-        match change {
-            FileChange::Write {
-                path,
-                content,
-                mode,
-            } => {
-                let path = root.join(path.as_str());
-                if let Some(folder) = path.parent() {
-                    fs::create_dir_all(folder).failed()?;
-                }
-                // Written in place, so that permissions and links of a file stay.
-                fs::write(&path, content)
-                    .with_context(|| path.display().to_string())
-                    .failed()?;
-                if let Mode::Bits(bits) = mode {
-                    use std::os::unix::fs::PermissionsExt;
-                    fs::set_permissions(&path, fs::Permissions::from_mode(bits)).failed()?;
-                }
-            }
-            FileChange::Remove { path } => fs::remove_file(root.join(path.as_str())).failed()?,
-        }
-    }
-    Ok(())
+    let settings = SearchSettings {
+        budget: args.budget as usize,
+        slots,
+        suite_seconds: args.test_timeout.as_secs_f64(),
+        target_factor: match args.model {
+            Some(_) => SearchSettings::default().target_factor,
+            None => RULES_FACTOR,
+        },
+        ..SearchSettings::default()
+    };
+    let search = Search::new(settings).map_err(|error| Failure::Asked(anyhow!("{error}")))?;
+    let told = candidates.clone();
+    Ok(Arc::new(
+        search.watched(Arc::new(move |tried| told.tell(tried))),
+    ))
 }
 
 /// Models bound to the roles that are asked.
 async fn roles(args: &RepairArgs) -> Outcome<Roles> {
-    let mut roles = Roles::default();
-    for (role, model) in [(PLANNER, &args.model), (PATCHER, &args.patch_model)] {
+    let named = [
+        ("--model", PLANNER, &args.model),
+        ("--patch-model", PATCHER, &args.patch_model),
+    ];
+    let endpoint = |model| NamedEndpoint {
+        model,
+        api_key_env: args.api_key_env.as_deref(),
+        timeout_s: 600.0,
+    };
+    for (flag, _, model) in &named {
         if let Some(model) = model {
-            let endpoint = NamedEndpoint {
-                model,
-                api_key_env: args.api_key_env.as_deref(),
-                timeout_s: 600.0,
-            };
-            endpoint.check("--model").asked()?;
-            roles = roles.bind_messages(role, endpoint.open().await?, Sampling::greedy(4096));
+            endpoint(model).check(flag).asked()?;
+        }
+    }
+    let mut roles = Roles::default();
+    for (_, role, model) in named {
+        if let Some(model) = model {
+            let endpoint = endpoint(model).open().await?;
+            roles = roles.bind_messages(role, endpoint, Sampling::greedy(4096));
         }
     }
     Ok(roles)
-}
-
-/// The text itself, or that of the file of this name.
-fn issue(text: &str) -> Outcome<Issue> {
-    let path = Path::new(text);
-    let text = match text.len() < 4096 && path.is_file() {
-        true => fs::read_to_string(path)
-            .with_context(|| text.to_owned())
-            .asked()?,
-        // One word with a folder or an ending is meant to be a file: an issue has more than that to say.
-        false
-            if !text.trim().contains(char::is_whitespace)
-                && (text.contains('/') || path.extension().is_some()) =>
-        {
-            return Err(Failure::Asked(anyhow!(
-                "there is no file {text}; give --issue one that is there, or a text of several words"
-            )));
-        }
-        false => text.to_owned(),
-    };
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Failure::Asked(anyhow!(
-            "the issue is empty; say what is wrong"
-        )));
-    }
-    let (title, body) = text.split_once('\n').unwrap_or((text, ""));
-    Ok(Issue {
-        title: title.trim_start_matches('#').trim().to_owned(),
-        body: body.trim().to_owned(),
-        ..Issue::default()
-    })
 }
 
 fn folder(path: &Path) -> Outcome<PathBuf> {

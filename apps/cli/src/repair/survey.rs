@@ -1,12 +1,16 @@
 //! What the tests say before anything is changed.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use anyhow::anyhow;
 use judge::pytest::TestStatus;
 use repair::{
-    Checks, Issue, Task, Testbeds,
-    workplace::{Ended, Failure as TestFailure, TestRequest, TestRun},
+    Checks, Issue, Place, Task, Testbeds,
+    workplace::{Ended, Failure as TestFailure, TestRequest, TestRun, Workplace},
 };
 
 use super::RepairArgs;
@@ -18,66 +22,132 @@ use crate::{
 /// All tests on the repository as it is.
 pub(super) struct Survey {
     run: TestRun,
+    /// Tests that failed and, run again by themselves, passed.
+    unsteady: BTreeSet<String>,
+    /// Names of modules that failing tests could not import and the repository does not have, by test.
+    absent: Vec<(String, String)>,
 }
 
-/// Seconds that all tests may take.
-const WALL: Duration = Duration::from_secs(600);
+/// Between two words of a wait.
+const EVERY: Duration = Duration::from_secs(15);
 
-pub(super) async fn survey(task: &Task, testbeds: &Testbeds) -> Outcome<Survey> {
-    let testbed = testbeds(task).map_err(|fault| match fault.kind {
-        // The tests cannot be run by the interpreter that there is.
-        record::FaultKind::Grader => Failure::Asked(anyhow!("{}", fault.message)),
-        _ => Failure::Failed(anyhow!("{}", fault.message)),
-    })?;
+pub(super) async fn survey(
+    task: &Task,
+    testbeds: &Testbeds,
+    args: &RepairArgs,
+    screen: Screen,
+) -> Outcome<Survey> {
+    let testbed = testbeds(task).map_err(fault)?;
     let mut workplace = testbed.open().await.failed()?;
+    screen.say(format!("Running the tests of {} …", args.repo.display()));
+    let surveyed = both_runs(&mut workplace, args, screen).await;
+    workplace.close().await.failed()?;
+    let (run, unsteady) = surveyed?;
+    let absent = run.failures.iter().filter_map(|(id, failure)| {
+        let module = absent_module(failure)?;
+        (!is_of_the_repository(task, module)).then(|| (id.clone(), module.to_owned()))
+    });
+    Ok(Survey {
+        absent: absent.collect(),
+        run,
+        unsteady,
+    })
+}
+
+/// All tests, and those that fail once more.
+async fn both_runs(
+    workplace: &mut Workplace,
+    args: &RepairArgs,
+    screen: Screen,
+) -> Outcome<(TestRun, BTreeSet<String>)> {
+    let run = patiently(one(workplace, Vec::new(), args), screen).await?;
+    let failing: Vec<String> = with(&run, is_failing);
+    if failing.is_empty() || run.ended != Ended::Finished {
+        return Ok((run, BTreeSet::new()));
+    }
+    let again = patiently(one(workplace, failing.clone(), args), screen).await?;
+    let unsteady = match again.ended {
+        Ended::Finished => with(&again, |status| status == TestStatus::Passed),
+        Ended::TimedOut | Ended::Crashed => Vec::new(),
+    };
+    let unsteady = unsteady.into_iter().filter(|id| failing.contains(id));
+    Ok((run, unsteady.collect()))
+}
+
+async fn one(workplace: &mut Workplace, ids: Vec<String>, args: &RepairArgs) -> Outcome<TestRun> {
     let request = TestRequest {
         writes: Default::default(),
-        ids: Vec::new(),
+        ids,
         stop_at_failure: false,
         trace: false,
-        wall: WALL,
+        wall: args.test_timeout,
     };
-    let runs = workplace.run_tests(&[request]).await;
-    workplace.close().await.failed()?;
-    let mut runs = match runs {
-        Ok(runs) => runs,
-        Err(fault) if fault.kind == record::FaultKind::Grader => {
-            return Err(Failure::Asked(anyhow!("{}", fault.message)));
+    let mut runs = workplace.run_tests(&[request]).await.map_err(fault)?;
+    runs.pop()
+        .ok_or_else(|| Failure::Failed(anyhow!("the tests said nothing")))
+}
+
+/// Says now and then how long the work has taken.
+async fn patiently<T>(work: impl Future<Output = T>, screen: Screen) -> T {
+    let mut work = pin!(work);
+    let begun = Instant::now();
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(EVERY) => {
+                screen.say(format!("  still running after {} s", begun.elapsed().as_secs()));
+            }
         }
-        Err(fault) => return Err(fault).failed(),
-    };
-    let run = runs
-        .pop()
-        .ok_or_else(|| Failure::Failed(anyhow!("the tests said nothing")))?;
-    Ok(Survey { run })
+    }
+}
+
+/// That the tests cannot be run by this interpreter is a matter of what was asked.
+fn fault(fault: record::Fault) -> Failure {
+    match fault.kind {
+        record::FaultKind::Grader => Failure::Asked(anyhow!("{}", fault.message)),
+        _ => Failure::Failed(fault.into()),
+    }
+}
+
+fn with(run: &TestRun, holds: impl Fn(TestStatus) -> bool) -> Vec<String> {
+    let tests = run.statuses.iter();
+    tests
+        .filter(|(_, status)| holds(**status))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+fn is_failing(status: TestStatus) -> bool {
+    matches!(status, TestStatus::Failed | TestStatus::Error)
 }
 
 impl Survey {
-    fn with(&self, holds: impl Fn(TestStatus) -> bool) -> Vec<String> {
-        let tests = self.run.statuses.iter();
-        tests
-            .filter(|(_, status)| holds(**status))
-            .map(|(id, _)| id.clone())
-            .collect()
+    /// Those that fail every time.
+    fn failing(&self) -> Vec<String> {
+        let mut failing = with(&self.run, is_failing);
+        failing.retain(|id| !self.unsteady.contains(id));
+        failing
     }
 
-    fn failing(&self) -> Vec<String> {
-        self.with(|status| matches!(status, TestStatus::Failed | TestStatus::Error))
+    fn passing(&self) -> Vec<String> {
+        with(&self.run, |status| status == TestStatus::Passed)
     }
 
     /// Says what was found; without a failing test there is nothing to go by.
     pub(super) fn tell(&self, args: &RepairArgs, screen: Screen) -> Outcome<()> {
-        let (failing, passing) = (
-            self.failing(),
-            self.with(|status| status == TestStatus::Passed),
-        );
+        let (failing, passing) = (self.failing(), self.passing());
         let repo = args.repo.display();
         match self.run.ended {
             Ended::Finished => {}
             Ended::TimedOut => {
+                let endless = self.run.failures.iter();
+                let mut endless = endless.filter(|(_, failure)| failure.kind == "Timeout");
+                let seconds = args.test_timeout.as_secs();
+                let which = endless.next().map_or_else(String::new, |(id, _)| {
+                    format!("; {id} was running then: is it one that never ends?")
+                });
                 return Err(Failure::Failed(anyhow!(
-                    "the tests of {repo} were not through after {} s",
-                    WALL.as_secs()
+                    "the tests of {repo} were not through after {seconds} s{which} (--test-timeout SECONDS gives more)"
                 )));
             }
             Ended::Crashed => {
@@ -86,6 +156,12 @@ impl Survey {
                     self.run.output.trim_end()
                 )));
             }
+        }
+        if self.run.statuses.is_empty() {
+            return Err(Failure::Asked(anyhow!(
+                "no tests were found in {repo}; give the folder that has both the package and its tests, and \
+                 --framework where they are not found by themselves"
+            )));
         }
         screen.say(format!(
             "{repo}: {} tests pass and {} fail, in {:.1} s",
@@ -100,10 +176,15 @@ impl Survey {
         if failing.len() > 8 {
             screen.say(format!("  and {} more", failing.len() - 8));
         }
-        if self.run.statuses.is_empty() {
+        for id in &self.unsteady {
+            screen.say(format!(
+                "note: {id} failed and passed when it was run again; it is left out"
+            ));
+        }
+        if failing.is_empty() && !self.unsteady.is_empty() {
             return Err(Failure::Asked(anyhow!(
-                "no tests were found in {repo}; give the folder that has both the package and its tests, and \
-                 --framework where they are not found by themselves"
+                "no test of {repo} fails every time, so nothing can tell a repair: write a test that the issue \
+                 makes fail whenever it is run"
             )));
         }
         if failing.is_empty() {
@@ -121,8 +202,11 @@ impl Survey {
         for id in wanted {
             if !failing.contains(id) {
                 return Err(Failure::Asked(match self.run.statuses.get(id) {
+                    Some(_) if self.unsteady.contains(id) => {
+                        anyhow!("--test {id}: it failed and passed when it was run again")
+                    }
                     Some(_) => anyhow!("--test {id}: it does not fail"),
-                    None => anyhow!("--test {id}: there is no such test"),
+                    None => anyhow!("--test {id}: there is no such test{}", self.nearest(id)),
                 }));
             }
         }
@@ -132,8 +216,61 @@ impl Survey {
             } else {
                 wanted.to_vec()
             },
-            pass_to_pass: self.with(|status| status == TestStatus::Passed),
+            pass_to_pass: self.passing(),
         })
+    }
+
+    /// Ids that end as `wanted` does, or else have it in them, the failing ones first.
+    fn nearest(&self, wanted: &str) -> String {
+        let last = wanted.rsplit([':', '.', '/']).next().unwrap_or(wanted);
+        let failing = self.failing();
+        let mut near: Vec<(bool, bool, &String)> = self
+            .run
+            .statuses
+            .keys()
+            .filter(|id| !last.is_empty() && id.contains(last))
+            .map(|id| (!failing.contains(id), !id.ends_with(last), id))
+            .collect();
+        near.sort_unstable();
+        let near: Vec<&str> = near.iter().take(3).map(|(_, _, id)| id.as_str()).collect();
+        match near.is_empty() {
+            true => format!("; one that fails is {}", failing.join(", ")),
+            false => format!("; is it {}?", near.join(" or ")),
+        }
+    }
+
+    /// Refuses what no edit of a line can mend: modules that are not installed, and sources that cannot be read.
+    pub(super) fn check_readable(&self, checks: &Checks, args: &RepairArgs) -> Outcome<()> {
+        let wanted = &checks.fail_to_pass;
+        let absent: Vec<&str> = wanted
+            .iter()
+            .filter_map(|id| {
+                let mut found = self.absent.iter().filter(|(test, _)| test == id);
+                found.next().map(|(_, module)| module.as_str())
+            })
+            .collect();
+        if absent.len() == wanted.len() {
+            let modules: BTreeSet<&str> = absent.into_iter().collect();
+            let modules: Vec<&str> = modules.into_iter().collect();
+            return Err(Failure::Asked(anyhow!(
+                "the failing tests cannot import {}, which neither {} nor the interpreter has; name one that has it \
+                 with --python PROGRAM, such as that of a virtual environment",
+                modules.join(", "),
+                args.repo.display()
+            )));
+        }
+        let unreadable: Vec<String> = wanted
+            .iter()
+            .filter_map(|id| syntax_error(self.run.failures.get(id)?))
+            .collect();
+        if args.patch_model.is_none() && unreadable.len() == wanted.len() {
+            return Err(Failure::Asked(anyhow!(
+                "the failing tests meet a source that Python cannot read, and a search edits none such: {}; mend it \
+                 by hand, or name a model with --patch-model",
+                unreadable.first().map_or("", String::as_str)
+            )));
+        }
+        Ok(())
     }
 
     /// The issue with what the first failing test tells, where it says nothing of that itself.
@@ -173,4 +310,34 @@ impl Survey {
 fn said(failure: &TestFailure) -> String {
     let line = failure.message.lines().next().unwrap_or_default();
     format!(": {} {line}", failure.kind)
+}
+
+/// `x` of `No module named 'x.y'`.
+fn absent_module(failure: &TestFailure) -> Option<&str> {
+    let (_, rest) = failure.message.split_once("No module named '")?;
+    let name = rest.split(['\'', '.']).next()?;
+    (!name.is_empty()).then_some(name)
+}
+
+fn is_of_the_repository(task: &Task, module: &str) -> bool {
+    let (Place::Folder(folder) | Place::Patched { folder, .. }) = &task.place else {
+        return true;
+    };
+    [folder.clone(), folder.join("src"), folder.join("tests")]
+        .iter()
+        .any(|above| above.join(module).is_dir() || above.join(format!("{module}.py")).is_file())
+}
+
+/// What Python says of a source that it cannot read.
+fn syntax_error(failure: &TestFailure) -> Option<String> {
+    const KINDS: [&str; 3] = ["SyntaxError", "IndentationError", "TabError"];
+    if KINDS.contains(&failure.kind.as_str()) {
+        return Some(format!("{}: {}", failure.kind, failure.message.trim()));
+    }
+    let mut lines = failure.message.lines().map(str::trim);
+    let said = lines.find(|line| {
+        let kind = line.split(':').next().unwrap_or_default();
+        KINDS.contains(&kind.trim_start_matches("E ").trim())
+    });
+    said.map(str::to_owned)
 }

@@ -1,12 +1,127 @@
 //! What the user sees of an episode while it is played.
 
-use repair::play::StepNote;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use record::Fault;
+use repair::{
+    patch_model::{Answered, PatchModel, PatchRequest},
+    play::StepNote,
+    search::{Fate, Tried},
+    workplace::Testbed,
+};
+use rollout::Cx;
 use serde_json::Value;
 
-use crate::screen::Screen;
+use crate::screen::{Screen, count_of};
+
+/// Targets of a plan that are told.
+const TARGETS: usize = 5;
+/// Candidates that are told one by one.
+const SHOWN: usize = 10;
+/// Of the others, every how many a line says how many there are.
+const EVERY: usize = 50;
+
+/// A patch model whose plans are told before it is asked.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) model: Arc<dyn PatchModel>,
+    pub(super) candidates: Arc<Candidates>,
+}
+
+#[async_trait]
+impl PatchModel for Told {
+    async fn propose(
+        &self,
+        request: &PatchRequest,
+        testbed: &Testbed,
+        cx: &mut Cx,
+    ) -> Result<Answered, Fault> {
+        self.candidates.plan(request);
+        self.model.propose(request, testbed, cx).await
+    }
+}
+
+/// Candidates of a search as they end: the first ones each in a line, of the others how many.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    screen: Screen,
+    /// The plan of the step that is being made was told.
+    planned: AtomicBool,
+    all: AtomicUsize,
+    /// Those since the last step's end.
+    recent: AtomicUsize,
+}
+
+impl Candidates {
+    pub(super) fn new(screen: Screen) -> Self {
+        Self {
+            screen,
+            planned: AtomicBool::new(false),
+            all: AtomicUsize::new(0),
+            recent: AtomicUsize::new(0),
+        }
+    }
+
+    fn plan(&self, request: &PatchRequest) {
+        self.planned.store(true, Ordering::Relaxed);
+        for line in &request.plan {
+            self.screen.say(format!("     plan: {line}"));
+        }
+        for target in request.targets.iter().take(TARGETS) {
+            let (path, start, end) = (&target.path, target.start, target.end);
+            self.screen
+                .say(format!("     target: {path}:{start}-{end}"));
+        }
+        let more = request.targets.len().saturating_sub(TARGETS);
+        if more > 0 {
+            self.screen.say(format!("     and {more} more"));
+        }
+    }
+
+    pub(super) fn tell(&self, tried: &Tried<'_>) {
+        let number = self.all.fetch_add(1, Ordering::Relaxed) + 1;
+        let recent = self.recent.fetch_add(1, Ordering::Relaxed) + 1;
+        let fate = match tried.fate {
+            Fate::Unmended(why) if why.is_empty() => "a failing test still fails".to_owned(),
+            Fate::Unmended(why) => format!("still fails: {why}"),
+            Fate::Endless => "its tests do not end".to_owned(),
+            Fate::Crashed => "the interpreter dies".to_owned(),
+            Fate::Breaking => "mends failing tests and breaks others".to_owned(),
+            Fate::Passing => "passes".to_owned(),
+        };
+        let is_told = recent <= SHOWN || matches!(tried.fate, Fate::Breaking | Fate::Passing);
+        if is_told {
+            self.screen.say(format!(
+                "     candidate {number}: {} at {}:{}: {fate}",
+                tried.family, tried.path, tried.line
+            ));
+        } else if recent.is_multiple_of(EVERY) {
+            self.screen
+                .say(format!("     {} so far", count_of(number, "candidate")));
+        }
+    }
+
+    /// Of the repair that is over; whether its plan was told.
+    pub(super) fn end(&self) -> bool {
+        let recent = self.recent.swap(0, Ordering::Relaxed);
+        if recent > SHOWN {
+            let recent = count_of(recent, "candidate");
+            self.screen.say(format!("     {recent} in all"));
+        }
+        self.planned.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.load(Ordering::Relaxed)
+    }
+}
 
 /// One step of the planner, and what came of it.
-pub(super) fn step(step: &StepNote, screen: Screen) {
+pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let action = step.action.as_ref();
     let what = action.map_or_else(
@@ -18,12 +133,24 @@ pub(super) fn step(step: &StepNote, screen: Screen) {
         },
     );
     screen.say(format!("{:>3}. {what}", step.step));
+    if let Some(why) = &step.fallback {
+        let why = why.lines().next().unwrap_or_default();
+        screen.say(format!(
+            "     by rule: the model's reply was refused: {why}"
+        ));
+    }
     let info = &step.info;
+    // What the planner of a repair in steps says of it.
     for key in ["subplan", "intent_analysis", "feedback"] {
-        let plan = action.and_then(|action| action[key].as_str());
-        for line in plan.unwrap_or_default().lines() {
+        let said = action.and_then(|action| action[key].as_str());
+        for line in said.unwrap_or_default().lines() {
             screen.say(format!("     plan: {line}"));
         }
+    }
+    let plan = info["plan"].as_array().filter(|_| !is_planned);
+    for line in plan.into_iter().flatten() {
+        let line = line.as_str().unwrap_or_default();
+        screen.say(format!("     plan: {line}"));
     }
     if let Some(found) = info["candidates"].as_array() {
         let ids: Vec<&str> = found.iter().filter_map(Value::as_str).take(5).collect();
@@ -31,46 +158,42 @@ pub(super) fn step(step: &StepNote, screen: Screen) {
             screen.say(format!("     looks at {}", ids.join(", ")));
         }
     }
-    let detail = text(&info["detail"]).unwrap_or_default();
-    if let Some(error) = text(&info["error"]) {
-        screen.say(format!("     {error}: {detail}"));
-    }
-    let said = ["message", "summary"]
-        .iter()
-        .find_map(|key| text(&info[*key]));
-    for line in said
-        .iter()
-        .filter(|said| **said != detail)
-        .flat_map(|said| said.lines())
-    {
-        screen.say(format!("     {line}"));
-    }
     for tried in info["feedback"].as_array().into_iter().flatten() {
         let first = |key: &str| {
-            let text = text(&tried[key]).unwrap_or_default();
-            text.lines().next().unwrap_or_default().to_owned()
+            let said = text(&tried[key]).unwrap_or_default();
+            said.lines().next().unwrap_or_default().to_owned()
         };
         screen.say(format!(
-            "     candidate: {}: {}",
+            "     patch refused: {}: {}",
             first("outcome"),
             first("detail")
         ));
     }
-    if info["kind"] == "repair" && info["tests"].is_object() {
-        screen.say(format!("     tests: {}", tests(&info["tests"])));
+    let detail = text(&info["detail"]).unwrap_or_default();
+    if let Some(error) = text(&info["error"]) {
+        screen.say(format!("     {error}: {detail}"));
+    }
+    let said = ["message", "summary"];
+    let said = said.iter().find_map(|key| text(&info[*key]));
+    let said = said.filter(|said| *said != detail).unwrap_or_default();
+    for line in said.lines() {
+        screen.say(format!("     {line}"));
     }
 }
 
-/// How many of both kinds pass.
-fn tests(report: &Value) -> String {
+/// `1 test now passes, 3 still do`, of a report of tests that all pass.
+pub(super) fn tests(report: &Value) -> String {
     let of = |key: &str| {
-        let number = |name: &str| report[key][name].as_u64().unwrap_or_default();
-        format!("{} of {}", number("passed"), number("total"))
+        let number = |name: &str| report[key][name].as_u64().unwrap_or_default() as usize;
+        number("passed")
     };
+    let (mended, kept) = (of("fail_to_pass"), of("pass_to_pass"));
+    let verbs = |n: usize, one: &'static str, many: &'static str| if n == 1 { one } else { many };
     format!(
-        "{} that failed pass now, {} others still do",
-        of("fail_to_pass"),
-        of("pass_to_pass")
+        "{} now {}, {kept} still {}.",
+        count_of(mended, "test"),
+        verbs(mended, "passes", "pass"),
+        verbs(kept, "does", "do"),
     )
 }
 

@@ -99,10 +99,33 @@ fn a_repository_is_built_searched_and_shown() {
         whole.contains("      func:pack/tree.py:helper:7  [7-8]"),
         "{whole}"
     );
+    let edges = |depth: &str| {
+        let shown = graph(folder.path(), &["show", "--json", "--depth", depth]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        shown["edges"].as_array().unwrap().len()
+    };
+    assert!(edges("3") > edges("2") && edges("2") > edges("1"));
+    let built = graph(folder.path(), &["build", "--format", "jsonl"]);
+    assert_eq!(stdout(&built), lines);
     let dot = stdout(&graph(folder.path(), &["show", "pack/tree.py", "--dot"]));
     assert!(
         dot.starts_with("digraph code {") && dot.contains("[label = contains]"),
         "{dot}"
+    );
+}
+
+#[test]
+fn a_graph_as_json_is_named_as_what_it_is() {
+    let folder = repository();
+    let out = folder.path().join("graph.jsonl");
+    let path = out.to_str().unwrap();
+    assert_success(&graph(folder.path(), &["build", "--out", path]));
+    let refused = graph(&out, &["query", "grow"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("--format binary"),
+        "{}",
+        stderr(&refused)
     );
 }
 
@@ -150,6 +173,22 @@ fn what_cannot_be_is_said() {
             "says nothing to look for",
         ),
         (folder.path(), &["show", "func:absent"], "etude graph query"),
+        (
+            folder.path(),
+            &["show", "Grow"],
+            "is it func:pack/tree.py:Tree.grow:3?",
+        ),
+        (folder.path(), &["query", "grow", "-n", "0"], "0"),
+        (
+            folder.path(),
+            &["build", "--cache", "/proc/absent"],
+            "--cache /proc/absent",
+        ),
+        (
+            folder.path(),
+            &["build", "--format", "dot", "--json"],
+            "give --out FILE",
+        ),
         (folder.path(), &["query"], "required"),
     ] {
         let refused = graph(folder, arguments);

@@ -34,6 +34,7 @@ mod recall;
 mod recall_bad_input;
 mod recipes;
 mod repair;
+mod repair_asked;
 mod repair_grading;
 mod repair_training;
 mod resume;

@@ -46,7 +46,7 @@ fn predictions(run: &Path) -> Vec<Value> {
 }
 
 /// A package of two functions, one of them wrong, with unittest tests.
-fn broken(folder: &Path) {
+pub(crate) fn broken(folder: &Path) {
     let files = [
         ("shop/__init__.py", ""),
         (

@@ -124,7 +124,10 @@ pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
                 )
             };
             let cells = evaluations.iter().map(cell);
-            std::iter::once(name.to_owned()).chain(cells).collect()
+            // Named as in the page.
+            std::iter::once(name.replace(['_', '/'], " "))
+                .chain(cells)
+                .collect()
         });
         let rows: Vec<Vec<String>> = rows.collect();
         let heading: Vec<String> = heading.collect();

@@ -9,6 +9,9 @@ use crate::{comparison, run_view::RunView, words};
 
 /// Episodes of the page at most.
 const MOST: usize = 250;
+/// Nodes of one search, and patches of one repair, that the page shows.
+const NODES: usize = 8;
+const TRIED: usize = 12;
 /// Characters of an observation that the page shows.
 const OBSERVATION: usize = 4000;
 
@@ -37,10 +40,23 @@ struct StepView {
     reward: String,
     error: Option<String>,
     outcome: Vec<(String, String)>,
+    /// Patches that were tried and not kept.
+    tried: Vec<TriedView>,
+    /// Nodes that were found, the first few, and how many there are besides.
+    nodes: Vec<String>,
+    more_nodes: usize,
     reply: Option<String>,
     fallback: Option<String>,
     observation: String,
     tokens: usize,
+}
+
+/// A patch of a repair that was refused or does not mend.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TriedView {
+    patch: Vec<Line>,
+    outcome: String,
+    detail: String,
 }
 
 /// A line of a diff.
@@ -151,26 +167,45 @@ impl StepView {
             Some(detail) => format!("{error}: {detail}"),
             None => error,
         });
-        const TOLD: [&str; 9] = [
+        const TOLD: [&str; 8] = [
             "message",
             "success",
-            "candidates",
             "test_runs",
             "applied",
             "replaced",
             "warnings",
             "stop_reason",
-            "tests",
+            "plan",
         ];
+        let mut outcome = fields(info, |key| TOLD.contains(&key));
+        if let Some(tests) = tests(&info["tests"]) {
+            outcome.push(("tests".to_owned(), tests));
+        }
+        if let Some(n) = info["candidates"].as_u64() {
+            outcome.push(("candidates".to_owned(), n.to_string()));
+        }
+        let found: Vec<String> = items(&info["candidates"]).filter_map(name).collect();
+        let tried = items(&info["feedback"]).take(TRIED).map(|tried| TriedView {
+            patch: cut(tried["patch"].as_str().unwrap_or_default())
+                .lines()
+                .map(Line::of)
+                .collect(),
+            outcome: name(&tried["outcome"]).unwrap_or_default(),
+            detail: cut(tried["detail"].as_str().unwrap_or_default()),
+        });
         Self {
             step: step.step,
             what,
             details: action.map_or_else(Vec::new, |action| {
-                fields(action, |key| !SAID.contains(&key))
+                // A plan stands with what came of it.
+                fields(action, |key| !SAID.contains(&key) && key != "plan")
             }),
             reward: format!("{:+.2}", step.reward),
             error,
-            outcome: fields(info, |key| TOLD.contains(&key)),
+            outcome,
+            tried: tried.collect(),
+            more_nodes: found.len().saturating_sub(NODES),
+            nodes: found.into_iter().take(NODES).collect(),
             reply: step.reply.clone(),
             fallback: step.fallback.clone(),
             observation: cut(&step.observation),
@@ -205,12 +240,57 @@ fn fields(value: &Value, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)>
                 Value::String(text) if text.is_empty() => return None,
                 Value::Array(items) if items.is_empty() => return None,
                 Value::Object(fields) if fields.is_empty() => return None,
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+                other => in_words(other),
             };
             Some((key.replace('_', " "), cut(&text)))
         })
         .collect()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Lists and objects without the marks of JSON.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let between = match items.iter().all(|item| item.is_object() || item.is_array()) {
+                true => "; ",
+                false => ", ",
+            };
+            let items: Vec<String> = items.iter().map(in_words).collect();
+            items.join(between)
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            let fields: Vec<String> = fields
+                .map(|(key, value)| format!("{} {}", key.replace('_', " "), in_words(value)))
+                .collect();
+            fields.join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// `1 of 2 that failed pass, 5 of 5 others do; AssertionError: 3 != 4`
+fn tests(report: &Value) -> Option<String> {
+    let of = |key: &str| {
+        let passed = report[key]["passed"].as_u64()?;
+        Some((passed, report[key]["total"].as_u64()?))
+    };
+    let (passed, total) = of("fail_to_pass")?;
+    let mut text = format!("{passed} of {total} that failed pass");
+    if let Some((passed, total)) = of("pass_to_pass").filter(|(_, total)| *total > 0) {
+        text += &format!(", {passed} of {total} others do");
+    }
+    for failure in items(&report["failures"]) {
+        let said = |key: &str| failure[key].as_str().unwrap_or_default();
+        let message = said("message").lines().next().unwrap_or_default();
+        text += &format!("; {}: {message}", said("kind"));
+    }
+    Some(text)
 }
 
 fn cut(text: &str) -> String {
@@ -218,5 +298,55 @@ fn cut(text: &str) -> String {
     match text.len() > end {
         true => format!("{} …", &text[..end]),
         false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_repair_is_told_without_marks_of_json() {
+        let step = StepNote {
+            step: 2,
+            action: Some(json!({
+                "type": "repair", "plan": ["mend"], "targets": [{"path": "a.py", "start": 1}],
+            })),
+            info: json!({
+                "kind": "repair", "plan": ["mend it"], "candidates": 21, "test_runs": 30,
+                "tests": {
+                    "fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 5, "total": 5},
+                    "failures": [{"kind": "KeyError", "message": "'a'\nmore"}],
+                },
+                "feedback": [{"patch": "-a\n+b\n", "outcome": "build-failed", "detail": "1 of 2"}],
+            }),
+            ..StepNote::default()
+        };
+        let view = StepView::of(&step);
+        let said = |name: &str| {
+            let all = view.details.iter().chain(&view.outcome);
+            let mut found = all.filter(|(key, _)| key == name);
+            found.next().map(|(_, text)| text.as_str())
+        };
+        assert_eq!(said("targets"), Some("path a.py, start 1"));
+        assert_eq!(said("plan"), Some("mend it"));
+        assert_eq!(said("candidates"), Some("21"));
+        let tests = "1 of 2 that failed pass, 5 of 5 others do; KeyError: 'a'";
+        assert_eq!(said("tests"), Some(tests));
+        assert_eq!(view.tried[0].patch[1].kind, "added");
+    }
+
+    #[test]
+    fn long_lists_of_nodes_are_cut() {
+        let ids: Vec<String> = (0..20).map(|n| format!("func:a.py:f{n}:{n}")).collect();
+        let step = StepNote {
+            info: json!({"kind": "explore", "candidates": ids}),
+            ..StepNote::default()
+        };
+        let view = StepView::of(&step);
+        assert_eq!((view.nodes.len(), view.more_nodes), (NODES, 20 - NODES));
+        assert!(view.outcome.is_empty());
     }
 }

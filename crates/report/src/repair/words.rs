@@ -14,8 +14,8 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
     (
         "false_resolved",
         wording(
-            "resolved in vain",
-            "said to be resolved, and a fresh checkout with the patch fails its tests",
+            "falsely resolved",
+            "the episode ended with passing tests, and in a fresh checkout the patch does not pass them; not among the resolved",
             Better::Lower,
         ),
     ),
@@ -23,7 +23,7 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
         "repaired",
         wording(
             "repaired",
-            "a patch was found whose tests pass",
+            "a patch was found and kept whose tests passed in the planner's own work tree; resolved is what also passes at the end and in a fresh checkout",
             Better::Higher,
         ),
     ),
@@ -62,8 +62,8 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
     (
         "faults",
         wording(
-            "faults",
-            "steps that were refused or malformed",
+            "refused steps",
+            "steps of the planner that were refused, malformed or came to nothing; not those of the machinery",
             Better::Lower,
         ),
     ),

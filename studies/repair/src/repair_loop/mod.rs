@@ -77,6 +77,13 @@ impl Default for LoopSettings {
     }
 }
 
+impl LoopSettings {
+    /// Lines around a target that a patch may change; `None` where it may change any.
+    fn around(&self) -> Option<u32> {
+        self.within_plan.then_some(self.around)
+    }
+}
+
 /// A patch of an answer that is tried.
 struct Candidate {
     proposal: Proposal,
@@ -192,7 +199,7 @@ impl RepairLoop {
         for proposal in proposals.into_iter().take(self.settings.max_proposals) {
             let files = files(&proposal, workplace).await?;
             let known = BTreeSet::new();
-            match prepare(&proposal, &files, request, self.settings.around, &known) {
+            match prepare(&proposal, &files, request, self.settings.around(), &known) {
                 Ok(prepared) => {
                     let candidate = Candidate { proposal, prepared };
                     describe(&mut record, &candidate, None);
@@ -237,11 +244,10 @@ impl RepairLoop {
         let mut record = RepairRecord::default();
         let mut candidates = Vec::new();
         let mut known = BTreeSet::new();
-        let around = self.settings.within_plan.then_some(self.settings.around);
         for proposal in proposals {
             record.candidates += 1;
             let files = files(&proposal, workplace).await?;
-            let prepared = prepare(&proposal, &files, request, around, &known);
+            let prepared = prepare(&proposal, &files, request, self.settings.around(), &known);
             match prepared {
                 Ok(prepared) => {
                     known.insert(prepared.patch_id.clone());

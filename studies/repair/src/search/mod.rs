@@ -15,6 +15,8 @@ mod settings;
 mod suspicion;
 mod trial;
 
+use std::{fmt, sync::Arc};
+
 use async_trait::async_trait;
 use code::{Patch, RelativePath, sites::Source};
 use futures::future::try_join_all;
@@ -30,6 +32,7 @@ pub(crate) use observation::{Coverage, observe};
 use ranking::{Ranked, Suspect};
 pub use settings::SearchSettings;
 pub(crate) use suspicion::spectrum;
+pub use trial::{Fate, Tried, WatchTried};
 
 /// The code of an answer without patches (spec, section 1.5).
 const EMPTY: &str = "cgm-empty";
@@ -38,9 +41,18 @@ const EMPTY: &str = "cgm-empty";
 const MAX_LINES: usize = 400;
 
 /// A patch model that searches.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Search {
     settings: SearchSettings,
+    watch: Option<Arc<WatchTried>>,
+}
+
+impl fmt::Debug for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Search")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Search {
@@ -48,7 +60,18 @@ impl Search {
     /// Settings that no search can work with, in words.
     pub fn new(settings: SearchSettings) -> Result<Self, String> {
         settings.check()?;
-        Ok(Self { settings })
+        Ok(Self {
+            settings,
+            watch: None,
+        })
+    }
+
+    /// Tells `watch` every candidate that was run.
+    pub fn watched(self, watch: Arc<WatchTried>) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self
+        }
     }
 
     /// What [`PatchModel::propose`] answers: a search asks no policy.
@@ -154,8 +177,14 @@ impl Search {
             return Ok(nothing(detail, effort));
         }
         let settings = &self.settings;
-        let trials =
-            trial::try_all(workplaces, &suspects, &ordered, &observation, settings).await?;
+        let trials = trial::try_all(
+            workplaces,
+            &suspects,
+            &ordered,
+            &observation,
+            (settings, self.watch.as_deref()),
+        )
+        .await?;
         effort.candidates += trials.candidates;
         effort.test_runs += trials.test_runs;
         let Some(found) = trials.found else {

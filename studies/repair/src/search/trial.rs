@@ -13,6 +13,9 @@ use super::{
 };
 use crate::workplace::{Ended, TestRequest, TestRun, Workplace};
 
+/// Characters of a failure that are told.
+const SAID: usize = 100;
+
 /// What became of a search.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
@@ -24,30 +27,72 @@ pub(super) struct Trials {
     pub(super) test_runs: usize,
 }
 
+/// A candidate that was run.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried<'a> {
+    pub path: &'a str,
+    /// From 1.
+    pub line: u32,
+    /// The kind of edit.
+    pub family: &'a str,
+    pub fate: &'a Fate,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A failing test fails still, with this in a line.
+    Unmended(String),
+    /// The failing tests did not end in time.
+    Endless,
+    /// The interpreter died.
+    Crashed,
+    /// It mends failing tests, and too few of them or not without breaking others.
+    Breaking,
+    /// It passes everything that it is held to.
+    Passing,
+}
+
+/// Is told candidates as they end, a wave at a time.
+pub type WatchTried = dyn Fn(&Tried<'_>) + Send + Sync;
+
 /// Tries candidates in order until one passes.
 pub(super) async fn try_all(
     workplaces: &mut [Workplace],
     suspects: &[Suspect],
     ordered: &[Ranked],
     observation: &TestsObserved,
-    settings: &SearchSettings,
+    (settings, watch): (&SearchSettings, Option<&WatchTried>),
 ) -> Result<Trials, Fault> {
     let mut trials = Trials::default();
+    let tell = |ranked: &Ranked, fate: &Fate| {
+        if let Some(watch) = watch {
+            watch(&Tried {
+                path: suspects[ranked.file].path.as_str(),
+                line: ranked.candidate.line,
+                family: ranked.candidate.family.name(),
+                fate,
+            });
+        }
+    };
     for wave in ordered.chunks(settings.wave) {
-        let mends = run_wave(workplaces, suspects, wave, observation, settings).await?;
+        let fates = run_wave(workplaces, suspects, wave, observation, settings).await?;
         trials.candidates += wave.len();
         trials.test_runs += wave.len();
-        for (ranked, mends) in wave.iter().zip(mends) {
-            if !mends {
+        for (ranked, fate) in wave.iter().zip(fates) {
+            if let Some(fate) = fate {
+                tell(ranked, &fate);
                 continue;
             }
             let checked =
                 check(&mut workplaces[0], suspects, ranked, observation, settings).await?;
             trials.test_runs += checked.test_runs;
             if checked.passes {
+                tell(ranked, &Fate::Passing);
                 trials.found = Some(ranked.clone());
                 return Ok(trials);
             }
+            tell(ranked, &Fate::Breaking);
             trials.breaking += 1;
         }
     }
@@ -55,14 +100,14 @@ pub(super) async fn try_all(
 }
 
 /// Runs each candidate of a wave against the failing tests that its line can change; which workplace runs
-/// which makes no difference.
+/// which makes no difference. What became of each; `None` of those that mend them.
 async fn run_wave(
     workplaces: &mut [Workplace],
     suspects: &[Suspect],
     wave: &[Ranked],
     observation: &TestsObserved,
     settings: &SearchSettings,
-) -> Result<Vec<bool>, Fault> {
+) -> Result<Vec<Option<Fate>>, Fault> {
     let slots = workplaces.len().max(1);
     let requests: Vec<TestRequest> = wave
         .iter()
@@ -88,13 +133,28 @@ async fn run_wave(
         .into_iter()
         .map(Vec::into_iter)
         .collect();
-    let mut mends = Vec::with_capacity(wave.len());
+    let mut fates = Vec::with_capacity(wave.len());
     for (place, request) in requests.iter().enumerate() {
         let run = runs[place % slots].next();
         let run = run.ok_or_else(|| Fault::infra("a run of tests has no result"))?;
-        mends.push(passes(&run, &request.ids));
+        fates.push((!passes(&run, &request.ids)).then(|| unmended(&run)));
     }
-    Ok(mends)
+    Ok(fates)
+}
+
+fn unmended(run: &TestRun) -> Fate {
+    match run.ended {
+        Ended::TimedOut => Fate::Endless,
+        Ended::Crashed => Fate::Crashed,
+        Ended::Finished => {
+            let first = run.failures.values().next();
+            Fate::Unmended(first.map_or_else(String::new, |failure| {
+                let line = failure.message.lines().next().unwrap_or_default();
+                let line: String = line.chars().take(SAID).collect();
+                format!("{}: {line}", failure.kind)
+            }))
+        }
+    }
 }
 
 struct Checked {

@@ -19,8 +19,7 @@ use self::{instruments::Instruments, recipe::Recipe};
 use super::{Again, Common, Frame, StudyWalk};
 use crate::{failure::Outcome, plan::Plan};
 
-pub(crate) use players::{patch_model, testbeds};
-pub(crate) use recipe::Patcher;
+pub(crate) use players::{bare_testbeds, testbeds};
 
 pub(super) struct RepairWalk;
 

@@ -69,7 +69,7 @@ pub(super) fn counter_of(recipe: &Recipe, chats: &Chats) -> Outcome<CountTokens>
 }
 
 /// Who turns plans into patches.
-pub(crate) fn patch_model(patcher: &Patcher) -> Outcome<Arc<dyn PatchModel>> {
+pub(super) fn patch_model(patcher: &Patcher) -> Outcome<Arc<dyn PatchModel>> {
     Ok(match patcher {
         Patcher::Search(settings) => {
             let search = Search::new(settings.clone());
@@ -105,7 +105,7 @@ pub(crate) fn testbeds(settings: &SandboxSettings, sandboxes: &Sandboxes) -> Tes
 }
 
 /// Opens the testbeds that patches are graded in: what is graded brings the checkout's own patch with it.
-fn bare_testbeds(settings: &SandboxSettings, sandboxes: &Sandboxes) -> Testbeds {
+pub(crate) fn bare_testbeds(settings: &SandboxSettings, sandboxes: &Sandboxes) -> Testbeds {
     let (settings, sandboxes) = (settings.clone(), sandboxes.clone());
     Arc::new(move |task: &Task| bare_testbed(task, &settings, &sandboxes))
 }

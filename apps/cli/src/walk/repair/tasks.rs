@@ -8,11 +8,12 @@ use std::{
 
 use anyhow::anyhow;
 use journal::RunDir;
-use repair::{PACKAGES, Package, Task, read_tasks};
+use repair::{PACKAGES, Package, Place, Task, read_tasks};
 
 use super::{RepairRun, recipe::Recipe};
 use crate::{
     failure::{Classify, Failure, Outcome},
+    sandboxes::BackendName,
     walk::tasks::{EVAL, TRAIN, TaskSets, first_of},
 };
 
@@ -102,6 +103,9 @@ pub(super) fn tasks_of(
         }
     };
     check_apart(&train, &eval)?;
+    if recipe.sandbox.backend == BackendName::Local {
+        check_places(train.iter().chain(&eval))?;
+    }
     Ok(Tasks { train, eval })
 }
 
@@ -121,6 +125,20 @@ fn of_packages(
         tasks.truncate(limit);
     }
     Ok(tasks)
+}
+
+/// Jails of this machine hold folders.
+fn check_places<'a>(mut tasks: impl Iterator<Item = &'a Task>) -> Outcome<()> {
+    let in_image =
+        |task: &&Task| matches!(task.place, Place::Image { .. } | Place::PatchedImage { .. });
+    match tasks.find(in_image) {
+        None => Ok(()),
+        Some(task) => Err(Failure::Asked(anyhow!(
+            "task {} is in a container image, and the sandbox is this machine's own: give `sandbox.backend = \
+             \"docker\"` (of eval --sandbox-backend docker)",
+            task.id
+        ))),
+    }
 }
 
 /// No repository is trained and evaluated on.

@@ -1,0 +1,184 @@
+//! Repair tasks judged by their own gold patches: what must begin to pass fails without them and passes with them.
+
+use std::path::{Path, PathBuf};
+
+use code::Patch;
+use dataset::{Place as RowPlace, Row, RowError};
+use futures::{StreamExt, stream};
+use judge::pytest::TestStatus;
+use record::Fault;
+use repair::{
+    Checkout, Place, Task, Testbeds, evaluation::evaluate, task_of_row, workplace::TestRequest,
+};
+use serde::Serialize;
+
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    machine,
+    sandboxes::SandboxSettings,
+    screen::Screen,
+    walk::repair::{bare_testbeds, testbeds},
+};
+
+/// A task and where it stands.
+pub(super) struct FoundTask {
+    file: PathBuf,
+    place: RowPlace,
+    pub(super) task: Task,
+}
+
+/// What running tests told of tasks.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Solvable {
+    /// Tasks whose tests fail before their gold patch and pass after it.
+    pub(super) solved: u64,
+    /// Those where that is not so.
+    pub(super) unsolved: u64,
+    /// In images, graded by scripts of others, or without a gold patch: they were only read.
+    pub(super) not_run: u64,
+    /// What is wrong with the unsolved ones.
+    pub(super) failures: Vec<String>,
+}
+
+impl FoundTask {
+    /// The task of a row; its gold patch fits its sources, where they are here.
+    pub(super) fn read(row: &Row) -> Result<Self, RowError> {
+        let task = task_of_row(row)?;
+        if task.gold.grader.is_none() && task.checks.fail_to_pass.is_empty() {
+            return Err(row.error(
+                "checks.fail_to_pass",
+                "no test: nothing can tell whether the task is solved",
+            ));
+        }
+        let gold = |message: String| row.error("gold.patch", message);
+        if !task.gold.patch.is_empty() {
+            let patch = Patch::parse(task.gold.patch.as_bytes());
+            let patch = patch.map_err(|error| gold(error.to_string()))?;
+            if is_here(&task.place) {
+                fits(&patch, &task.place).map_err(gold)?;
+            }
+        }
+        Ok(Self {
+            file: row.path().to_owned(),
+            place: row.place(),
+            task,
+        })
+    }
+
+    fn can_run(&self) -> bool {
+        let gold = &self.task.gold;
+        is_here(&self.task.place) && gold.grader.is_none() && !gold.patch.is_empty()
+    }
+}
+
+fn is_here(place: &Place) -> bool {
+    matches!(place, Place::Folder(_) | Place::Patched { .. })
+}
+
+fn fits(patch: &Patch, place: &Place) -> Result<(), String> {
+    let checkout = Checkout::of(place).map_err(|error| error.to_string())?;
+    let mut files = std::collections::BTreeMap::new();
+    for path in patch.paths() {
+        let content = checkout
+            .read(&path)
+            .map_err(|error| format!("{path}: {error}"))?;
+        files.insert(path, content);
+    }
+    let applied = patch.apply(&files);
+    applied
+        .map(drop)
+        .map_err(|error| format!("it does not fit the sources: {error}"))
+}
+
+/// Runs the tests of every task that can be run here, without and with its gold patch.
+pub(super) fn solve(
+    found: &[FoundTask],
+    python: Option<&Path>,
+    screen: Screen,
+) -> Outcome<Solvable> {
+    let runtime = tokio::runtime::Runtime::new().failed()?;
+    runtime.block_on(async {
+        tokio::select! {
+            done = all(found, python, screen) => done,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+        }
+    })
+}
+
+async fn all(found: &[FoundTask], python: Option<&Path>, screen: Screen) -> Outcome<Solvable> {
+    let mut solvable = Solvable::default();
+    let run: Vec<&FoundTask> = found.iter().filter(|found| found.can_run()).collect();
+    solvable.not_run = (found.len() - run.len()) as u64;
+    if run.is_empty() {
+        return Ok(solvable);
+    }
+    let settings = SandboxSettings {
+        python: python.map(Path::to_owned),
+        ..SandboxSettings::default()
+    };
+    let sandboxes = settings.open().await?;
+    for found in &run {
+        sandboxes.python(found.task.public.framework).asked()?;
+    }
+    let places = (
+        testbeds(&settings, &sandboxes),
+        bare_testbeds(&settings, &sandboxes),
+    );
+    let (work, places) = (screen.work("gold", run.len() as u64), &places);
+    let mut verdicts = stream::iter(run)
+        .map(|found| async move { (found, verdict(&found.task, places).await) })
+        .buffered(machine::cores());
+    let mut done = 0;
+    while let Some((found, verdict)) = verdicts.next().await {
+        done += 1;
+        work.at(done);
+        match verdict.failed()? {
+            None => solvable.solved += 1,
+            Some(why) => {
+                solvable.unsolved += 1;
+                solvable.failures.push(format!(
+                    "{}, {}: {}: {why}",
+                    found.file.display(),
+                    found.place,
+                    found.task.id
+                ));
+            }
+        }
+    }
+    Ok(solvable)
+}
+
+/// What is wrong with a task. `places` are its checkouts, and those without the patches that make them.
+async fn verdict(task: &Task, places: &(Testbeds, Testbeds)) -> Result<Option<String>, Fault> {
+    let gold = &task.gold;
+    // Of tests that the checkout does not show nothing is to be seen before.
+    if gold.test_patch.is_empty() && gold.test_files.is_empty() {
+        let mut workplace = places.0(task)?.open().await?;
+        let request = TestRequest {
+            writes: Default::default(),
+            ids: task.checks.fail_to_pass.clone(),
+            stop_at_failure: false,
+            trace: false,
+            wall: workplace.testbed().limits.wall,
+        };
+        let runs = workplace.run_tests(&[request]).await;
+        workplace.close().await?;
+        let statuses = runs?.into_iter().flat_map(|run| run.statuses);
+        let mut passing = statuses.filter(|(_, status)| *status == TestStatus::Passed);
+        if let Some((id, _)) = passing.next() {
+            return Ok(Some(format!("{id} must fail and passes without a patch")));
+        }
+    }
+    let evaluated = evaluate(task, &gold.patch, &places.1(task)?).await?;
+    Ok(match evaluated.report {
+        None => Some("its gold patch could not be graded".to_owned()),
+        Some(report) if report.resolved => None,
+        Some(report) => {
+            let tests = report.tests_status.unwrap_or_default();
+            let failing = tests.fail_to_pass.failure.iter();
+            let mut failing = failing.chain(&tests.pass_to_pass.failure);
+            let first = failing.next().map_or("", String::as_str);
+            Some(format!("with its gold patch {first} does not pass"))
+        }
+    })
+}

@@ -1,0 +1,196 @@
+//! What came of a repair: told, asked about, and written where it is wanted.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{IsTerminal, Write},
+};
+
+use anyhow::{Context, anyhow};
+use code::{Patch, patch::FileChange, patch::Mode};
+use repair::{Checkout, Task, environment::StopReason, play::Notes};
+use serde_json::json;
+
+use super::{RepairArgs, partial::Partial, tell};
+use crate::{
+    failure::{Classify, Failure, Outcome},
+    report::{print_json, print_text},
+    screen::{Screen, count_of},
+};
+
+/// An episode at its end.
+pub(super) struct Ending<'a> {
+    pub(super) args: &'a RepairArgs,
+    pub(super) checkout: &'a Checkout,
+    pub(super) task: &'a Task,
+    pub(super) notes: &'a Notes,
+    pub(super) candidates: usize,
+    pub(super) partial: Option<Partial>,
+    pub(super) screen: Screen,
+}
+
+impl Ending<'_> {
+    /// Says what came of it, and writes the patch where it is wanted.
+    pub(super) async fn finish(&self) -> Outcome<()> {
+        let Self {
+            args,
+            notes,
+            screen,
+            ..
+        } = self;
+        let fallbacks = notes.steps.iter().filter(|step| step.fallback.is_some());
+        let fallbacks = fallbacks.count();
+        if let (Some(model), true) = (&args.model, fallbacks > 0) {
+            screen.say(format!(
+                "note: {fallbacks} of {} replies of {model} were no action and were refused; rules chose in their place",
+                notes.steps.len()
+            ));
+        }
+        let tests = notes.steps.iter().rev().map(|step| &step.info["tests"]);
+        let tests = tests.clone().find(|tests| tests.is_object());
+        if let (true, Some(tests)) = (notes.resolved, tests) {
+            screen.say(tell::tests(tests));
+        }
+        let asks = notes.resolved && !args.apply && !args.json && is_answered();
+        let wanted = asks && wanted(notes, *screen).await;
+        let applied = notes.resolved && (args.apply || wanted);
+        if applied {
+            write(self.checkout, &notes.patch)?;
+        }
+        if args.json {
+            print_json(&json!({
+                "repo": args.repo,
+                "resolved": notes.resolved,
+                "applied": applied,
+                "patch": notes.patch,
+                "partial": self.partial,
+                "steps": notes.steps.len(),
+                "stop_reason": notes.stop_reason,
+                "fallbacks": fallbacks,
+                "candidates": self.candidates,
+                "test_runs": notes.test_runs,
+                "tests": tests,
+                "fail_to_pass": self.task.checks.fail_to_pass,
+                "pass_to_pass": self.task.checks.pass_to_pass.len(),
+            }))?;
+        } else if notes.resolved && !(asks && std::io::stdout().is_terminal()) {
+            print_text(notes.patch.trim_end())?;
+        }
+        match (notes.resolved, applied) {
+            (true, true) => screen.say(format!("The patch is in {}.", args.repo.display())),
+            (true, false) => screen.say(format!(
+                "{} is as it was; the patch is {}.",
+                args.repo.display(),
+                if asks { "above" } else { "on standard output" }
+            )),
+            (false, _) => return self.failed(),
+        }
+        Ok(())
+    }
+
+    /// Nothing resolves it: why, and what there is in its place.
+    fn failed(&self) -> Outcome<()> {
+        let (args, failing) = (self.args, &self.task.checks.fail_to_pass);
+        if let Some(Partial { patch, mended }) = &self.partial {
+            if !args.json {
+                print_text(patch.trim_end())?;
+            }
+            self.screen.say(format!(
+                "This patch mends {} of {} failing tests and breaks none; it is not written. Ask for these alone with: {}",
+                mended.len(),
+                failing.len(),
+                mended
+                    .iter()
+                    .map(|id| format!("--test '{id}'"))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            ));
+        }
+        let tests = match failing.len() {
+            1 => "the failing test".to_owned(),
+            n => format!("all {n} failing tests"),
+        };
+        Err(Failure::Failed(anyhow!(
+            "no patch was found that makes {tests} pass and keeps the others: {}. {} and {} were tried. {} is as it was",
+            self.why(),
+            count_of(self.candidates, "candidate"),
+            count_of(self.notes.test_runs, "test run"),
+            args.repo.display()
+        )))
+    }
+
+    fn why(&self) -> String {
+        let notes = self.notes;
+        match notes.stop_reason {
+            Some(StopReason::MaxSteps) => format!(
+                "the planner took all {} that it has (--max-steps)",
+                count_of(self.args.max_steps as usize, "step")
+            ),
+            Some(StopReason::BudgetSpent) => {
+                let details = notes.steps.iter().rev();
+                let mut details = details.filter_map(|step| step.info["detail"].as_str());
+                details.next().unwrap_or("no candidate is left").to_owned()
+            }
+            Some(StopReason::RepositoryOperations) => {
+                "the planner looked at the repository as often as it may".to_owned()
+            }
+            _ => "the planner had nothing left to try".to_owned(),
+        }
+    }
+}
+
+/// Whether somebody can be asked.
+fn is_answered() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks on a terminal. Whoever waits for this can stop waiting: the thread that reads then goes with the process.
+async fn wanted(notes: &Notes, screen: Screen) -> bool {
+    tell::patch(&notes.patch, screen);
+    // Nobody is left to ask when stderr is gone.
+    let _ = write!(std::io::stderr(), "Write this to the repository? [y/N] ");
+    let (answers, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        // Nobody waits any more after an interrupt.
+        let _ = answers.send(read.is_ok().then_some(line));
+    });
+    let answer = answer.await.ok().flatten();
+    answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Writes the patch to the user's own files, all of it or nothing that could be foreseen to fail.
+fn write(checkout: &Checkout, patch: &str) -> Outcome<()> {
+    let patch = Patch::parse(patch.as_bytes()).failed()?;
+    let mut files = BTreeMap::new();
+    for path in patch.paths() {
+        let content = checkout.read(&path).failed()?;
+        files.insert(path, content);
+    }
+    let root = checkout.folder();
+    for change in patch.apply(&files).failed()?.changes {
+        match change {
+            FileChange::Write {
+                path,
+                content,
+                mode,
+            } => {
+                let path = root.join(path.as_str());
+                if let Some(folder) = path.parent() {
+                    fs::create_dir_all(folder).failed()?;
+                }
+                // Written in place, so that permissions and links of a file stay.
+                fs::write(&path, content)
+                    .with_context(|| path.display().to_string())
+                    .failed()?;
+                if let Mode::Bits(bits) = mode {
+                    use std::os::unix::fs::PermissionsExt;
+                    fs::set_permissions(&path, fs::Permissions::from_mode(bits)).failed()?;
+                }
+            }
+            FileChange::Remove { path } => fs::remove_file(root.join(path.as_str())).failed()?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,376 @@
+//! `etude repair`, `etude data check` and `etude data mutate` as somebody asks them for the first time.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    chat_server::ChatServer,
+    etude::{assert_success, etude, package, stderr},
+    repair::broken,
+};
+
+const TESTS: &str = "tests/test_price.py";
+const TOTAL: &str = "tests.test_price.TestPrice.test_total";
+
+fn shop(scratch: &Path) -> String {
+    let folder = scratch.join("shop");
+    broken(&folder);
+    folder.to_str().unwrap().to_owned()
+}
+
+fn repair(scratch: &Path, repository: &str, more: &[&str]) -> Output {
+    let arguments = [
+        "repair",
+        "--repo",
+        repository,
+        "--issue",
+        "the total is off",
+    ];
+    let mut command = etude(scratch, arguments);
+    command.args(more).output().unwrap()
+}
+
+fn append(repository: &str, text: &str) {
+    let path = Path::new(repository).join(TESTS);
+    let before = fs::read_to_string(&path).unwrap();
+    fs::write(path, before + text).unwrap();
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn says(output: &Output, code: i32, parts: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// Waits on a terminal of its own for the question, answers by Ctrl-C and then by yes, and prints the exit code.
+const TERMINAL: &str = "
+import os, pty, sys
+pid, screen = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b''
+try:
+    while b'[y/N]' not in said:
+        said += os.read(screen, 4096)
+    os.write(screen, b'\\x03')
+    os.write(screen, b'y\\n')
+    while os.read(screen, 4096):
+        pass
+except OSError:
+    pass
+print(os.WEXITSTATUS(os.waitpid(pid, 0)[1]) if b'[y/N]' in said else said)
+";
+
+#[test]
+fn an_interrupted_question_writes_nothing() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let source = Path::new(&repository).join("shop/price.py");
+    let before = fs::read(&source).unwrap();
+    let asked = etude(
+        scratch.path(),
+        [
+            "repair",
+            "--repo",
+            &repository,
+            "--issue",
+            "the total is off",
+        ],
+    );
+    let mut terminal = Command::new("python3");
+    terminal
+        .args(["-c", TERMINAL])
+        .arg(asked.get_program())
+        .args(asked.get_args())
+        .env("TMPDIR", scratch.path());
+    let output = terminal.output().unwrap();
+    assert_eq!(stdout(&output).trim(), "130", "{}", stderr(&output));
+    assert_eq!(fs::read(&source).unwrap(), before);
+}
+
+#[test]
+fn plan_candidates_tests_and_diff_are_told() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let output = repair(scratch.path(), &repository, &["--apply"]);
+    says(
+        &output,
+        0,
+        &[
+            "     plan: ",
+            "     candidate 1: ",
+            "shop/price.py:4: passes",
+            "1 test now passes, 2 still do.",
+        ],
+    );
+    assert!(stdout(&output).contains("+        amount += price"));
+}
+
+#[test]
+fn replies_that_are_refused_are_counted() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let server = ChatServer::start(|_| "I would rather not.".to_owned());
+    let output = repair(
+        scratch.path(),
+        &repository,
+        &["--model", &server.name, "--json"],
+    );
+    says(
+        &output,
+        0,
+        &[
+            "by rule: the model's reply was refused",
+            "were refused; rules chose in their place",
+        ],
+    );
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        server.asked() > 0 && said["fallbacks"] == said["steps"],
+        "{said}"
+    );
+}
+
+#[test]
+fn a_patch_that_mends_some_is_shown_and_not_written() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    append(
+        &repository,
+        "\n    def test_weather(self):\n        self.assertEqual('rain', 'sun')\n",
+    );
+    let output = repair(scratch.path(), &repository, &["--apply", "--budget", "30"]);
+    let again = format!("--test '{TOTAL}'");
+    says(&output, 1, &["mends 1 of 2 failing tests", &again]);
+    assert!(stdout(&output).contains("+        amount += price"));
+    let source = fs::read_to_string(Path::new(&repository).join("shop/price.py")).unwrap();
+    assert!(source.contains("amount -= price"));
+}
+
+#[test]
+fn why_nothing_was_found_is_said() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let output = repair(scratch.path(), &repository, &["--max-steps", "1"]);
+    says(&output, 1, &["(--max-steps)"]);
+}
+
+#[test]
+fn what_no_edit_mends_is_not_searched_for() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let test = Path::new(&repository).join(TESTS);
+    let tests = fs::read_to_string(&test).unwrap();
+    fs::write(&test, format!("import zebra_crossing.stripes\n{tests}")).unwrap();
+    let output = repair(scratch.path(), &repository, &[]);
+    says(&output, 2, &["cannot import zebra_crossing", "--python"]);
+    fs::write(&test, tests).unwrap();
+    fs::write(
+        Path::new(&repository).join("shop/price.py"),
+        "def total(:\n",
+    )
+    .unwrap();
+    let output = repair(scratch.path(), &repository, &[]);
+    says(&output, 2, &["SyntaxError", "that Python cannot read"]);
+}
+
+#[test]
+fn tests_that_do_not_fail_every_time_or_never_end_are_named() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let source = Path::new(&repository).join("shop/price.py");
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(&source, text.replace("-= price", "+= price")).unwrap();
+    append(
+        &repository,
+        "\n    def test_z(self):\n        self.assertEqual(cheapest.__dict__.setdefault('n', 1), 1)\n\n    \
+         def test_y(self):\n        cheapest.n = 2\n",
+    );
+    let output = repair(scratch.path(), &repository, &[]);
+    says(
+        &output,
+        2,
+        &[
+            "test_z failed and passed when it was run again",
+            "fails every time",
+        ],
+    );
+    append(
+        &repository,
+        "\n    def test_sleep(self):\n        import time\n        time.sleep(1000)\n",
+    );
+    let output = repair(scratch.path(), &repository, &["--test-timeout", "3"]);
+    says(
+        &output,
+        1,
+        &[
+            "tests.test_price.TestPrice.test_sleep was running then",
+            "--test-timeout",
+        ],
+    );
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_before_the_tests_run() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let folder = scratch.path().to_str().unwrap();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--model", "foo"], "--model: "),
+        (&["--patch-model", "foo"], "--patch-model: "),
+        (
+            &[
+                "--model",
+                "openai:http://127.0.0.1:9/v1#m",
+                "--api-key-env",
+                "ETUDE_NO_SUCH_KEY",
+            ],
+            "ETUDE_NO_SUCH_KEY",
+        ),
+        (&["--traces", "/proc/nope"], "--traces /proc/nope"),
+        (&["--issue", folder], "this is a folder"),
+        (&["--issue", "missing.md"], "there is no file missing.md"),
+        (
+            &["--python", "nowhere/python"],
+            "--python nowhere/python: there is no such program",
+        ),
+    ];
+    for (more, said) in cases {
+        let mut arguments = vec!["repair", "--repo", &repository];
+        if !more.contains(&"--issue") {
+            arguments.extend(["--issue", "the total is off"]);
+        }
+        arguments.extend(more);
+        let output = etude(scratch.path(), &arguments).output().unwrap();
+        says(&output, 2, &[said]);
+        assert!(!stderr(&output).contains("Running the tests"), "{more:?}");
+    }
+    let output = repair(scratch.path(), &repository, &["--test", "test_total"]);
+    says(&output, 2, &[&format!("is it {TOTAL}?")]);
+    let untested = scratch.path().join("untested");
+    fs::create_dir(&untested).unwrap();
+    fs::write(untested.join("a.py"), "def a():\n    return 1\n").unwrap();
+    let output = repair(
+        scratch.path(),
+        untested.to_str().unwrap(),
+        &["--framework", "unittest"],
+    );
+    says(&output, 2, &["no tests were found"]);
+}
+
+#[test]
+fn a_program_of_a_relative_path_runs_the_tests() {
+    let scratch = TempDir::new().unwrap();
+    let repository = shop(scratch.path());
+    let python = scratch.path().join("bin/python3");
+    fs::create_dir(python.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/usr/bin/python3", &python).unwrap();
+    let arguments = [
+        "repair",
+        "--repo",
+        &repository,
+        "--issue",
+        "the total is off",
+    ];
+    let mut command = etude(scratch.path(), arguments);
+    command
+        .args(["--python", "bin/python3"])
+        .current_dir(scratch.path());
+    assert_success(&command.output().unwrap());
+}
+
+fn task(id: &str, gold: &str) -> Value {
+    json!({
+        "id": id, "place": {"folder": "shop"},
+        "public": {"repo": "shop", "issue": {"title": "off", "body": ""}, "framework": "unittest"},
+        "checks": {"fail_to_pass": [TOTAL], "pass_to_pass": ["tests.test_price.TestPrice.test_cheapest"]},
+        "gold": {"patch": gold},
+    })
+}
+
+fn gold(line: &str) -> String {
+    format!(
+        "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -4 +4 @@\n-        amount -= price\n+        {line}\n"
+    )
+}
+
+#[test]
+fn tasks_are_checked_by_their_gold_patches() {
+    let scratch = TempDir::new().unwrap();
+    shop(scratch.path());
+    let file = scratch.path().join("tasks.jsonl");
+    let check = |tasks: &[Value]| {
+        let lines: String = tasks.iter().map(|task| format!("{task}\n")).collect();
+        fs::write(&file, lines).unwrap();
+        let mut command = etude(scratch.path(), ["data", "check", file.to_str().unwrap()]);
+        command.output().unwrap()
+    };
+    let good = task("good", &gold("amount += price"));
+    let output = check(std::slice::from_ref(&good));
+    assert_success(&output);
+    let said = stdout(&output);
+    assert!(
+        said.contains("1 task of repair, 1 package, 0 bad rows"),
+        "{said}"
+    );
+    let idle = task("idle", &gold("amount -= 2 * price"));
+    let output = check(&[good, idle]);
+    says(
+        &output,
+        1,
+        &["idle: with its gold patch", TOTAL, "1 task is not solved"],
+    );
+    let elsewhere = gold("amount += price").replace("-= price", "*= price");
+    let output = check(&[task("elsewhere", &elsewhere)]);
+    says(&output, 1, &["gold.patch", "does not fit the sources"]);
+}
+
+#[test]
+fn tasks_in_images_ask_for_containers() {
+    let scratch = TempDir::new().unwrap();
+    let mut task = task("boxed", "");
+    task["place"] = json!({"image": {"name": "shop:1", "work_tree": "/testbed"}});
+    let file = scratch.path().join("tasks.jsonl");
+    fs::write(&file, format!("{task}\n")).unwrap();
+    let recipe = package("../../recipes/repair/smoke.toml");
+    let arguments = ["eval".as_ref(), recipe.as_os_str()];
+    let mut command = etude(scratch.path(), arguments);
+    command
+        .arg("--dataset")
+        .arg(&file)
+        .current_dir(scratch.path());
+    let output = command.output().unwrap();
+    says(&output, 2, &["boxed", "--sandbox-backend docker"]);
+}
+
+#[test]
+fn a_folder_without_python_leaves_no_copy() {
+    let scratch = TempDir::new().unwrap();
+    let folder = scratch.path().join("notes");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.txt"), "nothing").unwrap();
+    let out = scratch.path().join("tasks.jsonl");
+    let arguments = [
+        "data",
+        "mutate",
+        folder.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = etude(scratch.path(), arguments).output().unwrap();
+    says(&output, 2, &["has no file of Python"]);
+    assert!(!scratch.path().join("tasks.sources").exists());
+}

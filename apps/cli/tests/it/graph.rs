@@ -178,7 +178,7 @@ fn what_cannot_be_is_said() {
             &["show", "Grow"],
             "is it func:pack/tree.py:Tree.grow:3?",
         ),
-        (folder.path(), &["query", "grow", "-n", "0"], "0"),
+        (folder.path(), &["query", "-n", "0", "grow"], "0 is not in"),
         (
             folder.path(),
             &["build", "--cache", "/proc/absent"],

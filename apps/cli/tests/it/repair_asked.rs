@@ -212,7 +212,7 @@ fn tests_that_do_not_fail_every_time_or_never_end_are_named() {
         &repository,
         "\n    def test_sleep(self):\n        import time\n        time.sleep(1000)\n",
     );
-    let output = repair(scratch.path(), &repository, &["--test-timeout", "3"]);
+    let output = repair(scratch.path(), &repository, &["--test-timeout", "10"]);
     says(
         &output,
         1,
@@ -275,9 +275,12 @@ fn what_is_asked_wrongly_is_said_before_the_tests_run() {
 fn a_program_of_a_relative_path_runs_the_tests() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
-    let python = scratch.path().join("bin/python3");
-    fs::create_dir(python.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink("/usr/bin/python3", &python).unwrap();
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--without-pip", "venv"])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert_success(&made);
     let arguments = [
         "repair",
         "--repo",
@@ -287,7 +290,7 @@ fn a_program_of_a_relative_path_runs_the_tests() {
     ];
     let mut command = etude(scratch.path(), arguments);
     command
-        .args(["--python", "bin/python3"])
+        .args(["--python", "venv/bin/python3"])
         .current_dir(scratch.path());
     assert_success(&command.output().unwrap());
 }

@@ -5,7 +5,8 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use record::Group;
@@ -444,14 +445,21 @@ fn refuse_occupied(path: &Path) -> Result<()> {
     }
 }
 
+/// Waits for a moment where another holds the lock: a process that a killed writer was just starting holds it until it
+/// has become what it is to be.
 fn lock(file: &File, run: &Path) -> Result<()> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            path: run.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(error).at(run, "lock"),
+    const TRIES: u32 = 40;
+    const PAUSE: Duration = Duration::from_millis(50);
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error).at(run, "lock"),
+        }
     }
+    Err(Error::Locked {
+        path: run.to_owned(),
+    })
 }
 
 fn check_metrics(step: &Step) -> Result<()> {

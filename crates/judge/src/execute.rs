@@ -18,8 +18,6 @@ pub(crate) struct Ran {
     pub(crate) message: Option<String>,
     pub(crate) wall_ms: f64,
     pub(crate) cpu_ms: f64,
-    /// A case ran out of time, so those behind it are not run, or not believed.
-    pub(crate) timed_out: bool,
 }
 
 impl Ran {
@@ -30,7 +28,6 @@ impl Ran {
             message: None,
             wall_ms: 0.0,
             cpu_ms: 0.0,
-            timed_out: false,
         }
     }
 
@@ -44,21 +41,6 @@ impl Ran {
             )),
             ..Self::nothing()
         }
-    }
-
-    /// Adds the run of one case. Of those behind one that ran out of time nothing is believed: how many were run
-    /// beside it is chance.
-    fn take(&mut self, outcome: &RunOutcome, (result, status): (CaseResult, VerdictStatus)) {
-        self.wall_ms += outcome.wall_ms;
-        self.cpu_ms += outcome.cpu_ms;
-        if self.timed_out {
-            return;
-        }
-        self.timed_out = status.is_timeout();
-        if matches!(self.status, VerdictStatus::NoTests | VerdictStatus::Passed) {
-            self.status = status;
-        }
-        self.cases.push(result);
     }
 
     /// From what a harness recorded: `results` are the tests in order.
@@ -84,7 +66,6 @@ impl Ran {
             status,
             wall_ms: outcome.wall_ms,
             cpu_ms: outcome.cpu_ms,
-            ..Self::nothing()
         }
     }
 }
@@ -188,23 +169,22 @@ impl Judge {
                 job = program;
             }
         }
+        let runs = cases.iter().map(|case| {
+            let mut job = job.clone().with_stdin(case.stdin.as_bytes());
+            job.limits = with_room_for(job.limits, case.expected.len());
+            self.run(job)
+        });
+        let outcomes = try_join_all(runs).await?;
         let mut ran = Ran::nothing();
-        let mut rest = cases;
-        let mut at_once = 1;
-        while !rest.is_empty() && !ran.timed_out {
-            let (batch, later) = rest.split_at(at_once.min(rest.len()));
-            let runs = batch.iter().map(|case| {
-                let mut job = job.clone().with_stdin(case.stdin.as_bytes());
-                job.limits = with_room_for(job.limits, case.expected.len());
-                self.run(job)
-            });
-            for (outcome, case) in try_join_all(runs).await?.iter().zip(batch) {
-                ran.take(outcome, judge_output(outcome, case, comparator));
+        for (outcome, case) in outcomes.iter().zip(cases) {
+            let (result, status) = judge_output(outcome, case, comparator);
+            if ran.status == VerdictStatus::NoTests || ran.status == VerdictStatus::Passed {
+                ran.status = status;
             }
-            rest = later;
-            at_once *= MORE_AT_ONCE;
+            ran.cases.push(result);
+            ran.wall_ms += outcome.wall_ms;
+            ran.cpu_ms += outcome.cpu_ms;
         }
-        ran.cases.resize(cases.len(), CaseResult::Missing);
         Ok(ran)
     }
 
@@ -235,7 +215,6 @@ impl Judge {
             status,
             wall_ms: outcome.wall_ms,
             cpu_ms: outcome.cpu_ms,
-            ..Ran::nothing()
         })
     }
 }
@@ -267,10 +246,6 @@ fn with_imports(program: &str) -> String {
         rest.join("\n")
     )
 }
-
-/// Cases of standard input run beside each other in batches, each of so many times the one before, the first of one:
-/// a program that never ends is found by its first case.
-const MORE_AT_ONCE: usize = 4;
 
 /// The name of what compilers make; see `sandbox::Toolchain`.
 const BUILT: &str = "main";
@@ -326,7 +301,6 @@ fn not_built(outcome: &RunOutcome, n_cases: usize) -> Ran {
         message: Some(message),
         wall_ms: outcome.build.as_ref().map_or(0.0, |build| build.wall_ms),
         cpu_ms: outcome.build.as_ref().map_or(0.0, |build| build.cpu_ms),
-        ..Ran::nothing()
     }
 }
 

@@ -300,7 +300,6 @@ pub(crate) async fn run(
         message: Some(message),
         wall_ms: outcome.wall_ms,
         cpu_ms: outcome.cpu_ms,
-        ..Ran::nothing()
     })
 }
 

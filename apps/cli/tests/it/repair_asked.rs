@@ -354,6 +354,7 @@ fn tasks_in_images_ask_for_containers() {
     command
         .arg("--dataset")
         .arg(&file)
+        .args(["--limit", "1"])
         .current_dir(scratch.path());
     let output = command.output().unwrap();
     says(&output, 2, &["boxed", "--sandbox-backend docker"]);

@@ -9,14 +9,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// `create` was pointed at a run.
     #[error(
-        "{} already holds a run, and nothing is overwritten: go on with it by `etude train --resume {}`, or name another directory, as with `--run` or `--out`",
+        "{} already holds a run, and nothing is overwritten: go on with it by `etude train --resume {}`, or name another directory",
         path.display(), path.display()
     )]
     RunExists { path: PathBuf },
 
     /// `create` was pointed at something that is neither absent nor an empty directory.
     #[error(
-        "{} is not empty and holds no run, and nothing is overwritten: name another directory, as with `--run` or `--out`",
+        "{} is not empty and holds no run, and nothing is overwritten: name another directory",
         path.display()
     )]
     Occupied { path: PathBuf },

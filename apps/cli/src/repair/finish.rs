@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{IsTerminal, Write},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -157,6 +158,8 @@ async fn wanted(notes: &Notes, screen: Screen) -> bool {
         let _ = answers.send(read.is_ok().then_some(line));
     });
     let answer = answer.await.ok().flatten();
+    // A Ctrl-C before the answer may be heard of after it; it has to win, and by now it does.
+    tokio::time::sleep(Duration::from_millis(50)).await;
     answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

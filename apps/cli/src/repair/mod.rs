@@ -99,8 +99,9 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         .failed()?;
     runtime.block_on(async {
         tokio::select! {
-            done = repair(args, screen) => done,
+            biased;
             _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            done = repair(args, screen) => done,
         }
     })
 }

@@ -30,8 +30,8 @@ fn a_run_is_begun_in_a_new_or_an_empty_directory_only() {
     for (path, says) in [
         (&new, "--resume"),
         (&empty, "--resume"),
-        (&occupied, "--run"),
-        (&file, "--run"),
+        (&occupied, "another directory"),
+        (&file, "another directory"),
     ] {
         let error = RunDir::create(path, RECIPE, started())
             .unwrap_err()

@@ -285,8 +285,20 @@ impl Plan {
                 phase.seconds
             );
         }
+        let most = match self
+            .phases
+            .iter()
+            .any(|phase| phase.phase.ends_with("at most"))
+        {
+            true => "at most",
+            false => "about",
+        };
+        let tried = match self.models.is_empty() {
+            true => "",
+            false => ", at the training speed just tried on this machine",
+        };
         text += &format!(
-            "\nabout {:.0} s in all, at the training speed just tried on this machine\nabout {:.0} MiB of memory",
+            "\n{most} {:.0} s in all{tried}\nabout {:.0} MiB of memory",
             self.total_seconds, self.memory_mib
         );
         if let Some(machine) = self.machine_memory_mib {

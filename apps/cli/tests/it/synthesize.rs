@@ -281,7 +281,11 @@ fn a_dead_model_leaves_a_folder_to_go_on_with() {
 fn a_model_here_writes_what_it_can() {
     let directory = TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
-    problems(&at("problems.jsonl"), 2);
+    problems(&at("problems.jsonl"), 3);
+    // The last is longer than the model's context, and is left out.
+    let text = fs::read_to_string(at("problems.jsonl")).unwrap();
+    let long = text.replace("numbers and 2.", &"numbers and 2. ".repeat(600));
+    fs::write(at("problems.jsonl"), long).unwrap();
     let config = engine::ModelConfig {
         n_kv_heads: 1,
         context: 2048,
@@ -305,9 +309,11 @@ fn a_model_here_writes_what_it_can() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&told["counts"]["samples"], &told["counts"]["pairs"]),
-        (&4.into(), &4.into())
+        (&6.into(), &4.into())
     );
     assert_eq!(told["counts"]["lessons"], 0);
+    assert_eq!(told["counts"]["over_long"], 2);
+    assert_eq!(told["counts"]["without_verdict"], 0);
 }
 
 #[test]

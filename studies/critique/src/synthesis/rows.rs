@@ -6,7 +6,7 @@ use std::path::Path;
 use dataset::Place;
 use record::{Group, TaskId};
 
-use super::study::{Assignment, SynthesisNotes, notes_of};
+use super::study::{Assignment, SynthesisNotes, is_unanswerable, notes_of};
 use crate::{
     data::{Attempt, GENERATION, REVISION, Tried},
     forest::Line,
@@ -22,6 +22,8 @@ pub struct Samples<'a> {
     pub tried: Vec<Tried<'a>>,
     /// Samples that have none.
     pub without_verdict: usize,
+    /// Samples with a prompt that leaves its model no room for an answer; they are left out.
+    pub over_long: usize,
 }
 
 /// Every sample of `groups`, in their order; `assignment` says what problem a group is of. `file` is the file that the
@@ -36,6 +38,7 @@ pub fn samples<'a>(
         lines: Vec::new(),
         tried: Vec::new(),
         without_verdict: 0,
+        over_long: 0,
     };
     let mut found: Vec<(&'a Assignment, Line, Vec<SynthesisNotes>)> = Vec::new();
     for group in groups {
@@ -43,7 +46,10 @@ pub fn samples<'a>(
             continue;
         };
         let notes: Vec<SynthesisNotes> = group.episodes.iter().filter_map(notes_of).collect();
-        made.without_verdict += group.episodes.len() - notes.len();
+        let over_long = group.episodes.iter().filter(|one| is_unanswerable(one));
+        let over_long = over_long.count();
+        made.over_long += over_long;
+        made.without_verdict += group.episodes.len() - notes.len() - over_long;
         if notes.is_empty() {
             continue;
         }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use code::{Fence, extract_python};
 use judge::{Judge, Verdict, VerdictStatus};
-use record::{Cluster, Episode, Estimate, Fault, Group, Reward, StopReason, TaskId, proportion};
+use record::{
+    Cluster, Episode, Estimate, Fault, FaultKind, Group, Reward, StopReason, TaskId, proportion,
+};
 use rollout::{Cx, Played, Study, TaskRow};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{
     data::Problem,
@@ -63,13 +66,11 @@ pub struct SynthesisNotes {
     pub revised_verdict: Verdict,
 }
 
-impl Study for Synthesis {
-    type Task = Assignment;
-
-    async fn play<'a>(&'a self, task: &'a Assignment, cx: &'a mut Cx) -> Result<Played, Fault> {
+impl Synthesis {
+    async fn sample(&self, task: &Assignment, cx: &mut Cx) -> Result<SynthesisNotes, Ended> {
         let problem = &task.problem;
         let asked = generation_prompt(&problem.statement, problem.prompter);
-        let solution = cx.ask(GENERATOR, &asked).await?.text;
+        let solution = said(cx.ask(GENERATOR, &asked).await)?.text;
         let program = extract_python(&solution, Fence::First).program.to_owned();
         let found = problem.feedback(&self.judge, &program).await;
         let found = found.map_err(Fault::infra)?;
@@ -80,23 +81,21 @@ impl Study for Synthesis {
             program,
             prompter: problem.prompter,
         };
-        let critique = cx
-            .ask(CRITIC, &hinted_critique_prompt(&public, &hint))
-            .await?;
+        let asked = hinted_critique_prompt(&public, &hint);
+        let critique = said(cx.ask(CRITIC, &asked).await)?;
         let reading = match critique.stop {
             StopReason::Stop => read_critique(&critique.text, Gate::Strict),
             StopReason::Length => Reading::unfinished(),
         };
-        let revision = cx
-            .ask(REVISER, &revision_prompt(&public, &critique.text))
-            .await?;
+        let asked = revision_prompt(&public, &critique.text);
+        let revision = said(cx.ask(REVISER, &asked).await)?;
         let revised_program = extract_python(&revision.text, Fence::First)
             .program
             .to_owned();
         let revised = problem.verdict(&self.judge, &revised_program).await;
         let revised = revised.map_err(Fault::infra)?;
         let asked = critique_prompt(&public);
-        let notes = SynthesisNotes {
+        Ok(SynthesisNotes {
             solution,
             program: public.program,
             success: found.verdict.passed,
@@ -113,11 +112,50 @@ impl Study for Synthesis {
             revised_program,
             revised_success: revised.passed,
             revised_verdict: revised,
-        };
-        Ok(Played {
-            reward: Reward::of("revised_success", f64::from(notes.revised_success)),
-            notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
         })
+    }
+}
+
+/// Why a sample came to no notes.
+enum Ended {
+    Fault(Fault),
+    /// A model refuses what it is asked, as a prompt that leaves no room for an answer; asking again changes nothing.
+    Unanswerable(String),
+}
+
+impl From<Fault> for Ended {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// An answer; what no model could answer is told from what went wrong.
+fn said<T>(answer: Result<T, Fault>) -> Result<T, Ended> {
+    answer.map_err(|fault| match fault.kind {
+        FaultKind::Grader => Ended::Unanswerable(fault.message),
+        _ => Ended::Fault(fault),
+    })
+}
+
+/// The key of the notes of samples that no model could answer.
+const UNANSWERABLE: &str = "unanswerable";
+
+impl Study for Synthesis {
+    type Task = Assignment;
+
+    async fn play<'a>(&'a self, task: &'a Assignment, cx: &'a mut Cx) -> Result<Played, Fault> {
+        let reward = |right| Reward::of("revised_success", f64::from(right));
+        match self.sample(task, cx).await {
+            Ok(notes) => Ok(Played {
+                reward: reward(notes.revised_success),
+                notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
+            }),
+            Err(Ended::Unanswerable(why)) => Ok(Played {
+                reward: reward(false),
+                notes: json!({ UNANSWERABLE: why }),
+            }),
+            Err(Ended::Fault(fault)) => Err(fault),
+        }
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
@@ -170,6 +208,11 @@ impl Study for Synthesis {
 pub(super) fn notes_of(episode: &Episode) -> Option<SynthesisNotes> {
     episode.outcome.reward()?;
     serde_json::from_value(episode.notes.clone()).ok()
+}
+
+/// Whether it came to nothing because no model could answer what it was asked.
+pub(super) fn is_unanswerable(episode: &Episode) -> bool {
+    episode.notes.get(UNANSWERABLE).is_some()
 }
 
 fn some_tests(task: &Assignment, verdict: &Verdict) -> Result<(), Fault> {

@@ -152,6 +152,7 @@ struct Filters {
 struct Synthesized {
     samples: usize,
     without_verdict: usize,
+    over_long: usize,
     #[serde(flatten)]
     rows: MadeRows,
     forest: PathBuf,
@@ -230,6 +231,10 @@ pub(crate) fn run(args: &SynthesizeArgs, screen: Screen) -> Outcome<()> {
     let more = [
         ("samples", made.samples),
         ("of those without a verdict", made.without_verdict),
+        (
+            "left out, as their prompts leave a model no room",
+            made.over_long,
+        ),
     ];
     lines.extend(made.rows.lines(&more));
     print_text(&lines.join("\n"))
@@ -512,6 +517,7 @@ fn write(
         lines,
         tried,
         without_verdict,
+        over_long,
     } = samples(&groups, assignment, FOREST.as_ref(), &settings.model);
     let mut nodes = Vec::new();
     for line in &lines {
@@ -534,6 +540,7 @@ fn write(
     let made = Synthesized {
         samples: groups.iter().map(|group| group.episodes.len()).sum(),
         without_verdict,
+        over_long,
         rows: rows.named_in(&args.out),
         forest: PathBuf::from(FOREST),
     };

@@ -12,6 +12,9 @@ pub enum PolicyError {
          model with a longer context"
     )]
     PromptTooLong { tokens: usize, context: usize },
+    /// A server says so of its own context.
+    #[error("the prompt leaves no room for an answer: {0}")]
+    NoRoom(String),
     /// The request cannot be sampled as it is: an empty prompt, an impossible sampling parameter, a
     /// response longer than all memory.
     #[error("the request was refused: {0}")]
@@ -39,6 +42,7 @@ impl PolicyError {
         match self {
             Self::Stopped | Self::Infrastructure(_) => true,
             Self::PromptTooLong { .. }
+            | Self::NoRoom(_)
             | Self::Refused(_)
             | Self::NoScript { .. }
             | Self::Vocabulary { .. } => false,

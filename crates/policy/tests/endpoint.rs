@@ -240,6 +240,38 @@ async fn other_faults_say_whose_they_are_and_are_never_asked_again() {
 }
 
 #[tokio::test]
+async fn a_prompt_over_the_servers_context_is_no_other_refusal() {
+    let openai = json!({"error": {"message": "too many", "code": "context_length_exceeded"}});
+    let vllm =
+        json!({"message": "This model's maximum context length is 4096 tokens.", "code": 400});
+    let llama_cpp = json!({"error": {"message": "the request exceeds the available context size", "code": 400}});
+    let other = json!({"error": {"message": "temperature must be at least 0"}});
+    let cases = [
+        (StatusCode::BAD_REQUEST, openai.to_string(), true),
+        (StatusCode::BAD_REQUEST, vllm.to_string(), true),
+        (StatusCode::BAD_REQUEST, llama_cpp.to_string(), true),
+        (StatusCode::BAD_REQUEST, other.to_string(), false),
+        (StatusCode::UNAUTHORIZED, vllm.to_string(), false),
+    ];
+    for (status, text, over) in cases {
+        let body = text.clone();
+        let (_server, config) = serve(move |_| (status, body.clone()).into_response()).await;
+        let error = ask(config).await.unwrap_err();
+        assert!(!error.is_infrastructure());
+        assert_eq!(
+            matches!(error, PolicyError::NoRoom(_)),
+            over,
+            "{status} {text}"
+        );
+        assert_eq!(
+            matches!(error, PolicyError::Refused(_)),
+            !over,
+            "{status} {text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn silence_and_absence_are_infrastructure_faults() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -38,8 +38,11 @@ pub struct Fault {
 pub enum FaultKind {
     /// Sandbox, network or engine; retried once by `rollout`, the only owner of that retry.
     Infra,
-    /// The grader's own data is broken; never retried.
+    /// The grader's own data is broken, or a model refuses; never retried.
     Grader,
+    /// A prompt that leaves its model no room for an answer; never retried. As an outcome a grader fault, and apart only
+    /// for studies that leave such prompts out.
+    NoRoom,
     /// Past the episode's deadline; never retried.
     Timeout,
 }
@@ -76,6 +79,12 @@ impl Fault {
             message: message.to_string(),
         }
     }
+    pub fn no_room(message: impl fmt::Display) -> Self {
+        Self {
+            kind: FaultKind::NoRoom,
+            message: message.to_string(),
+        }
+    }
     pub fn timeout(message: impl fmt::Display) -> Self {
         Self {
             kind: FaultKind::Timeout,
@@ -89,7 +98,7 @@ impl From<Fault> for Outcome {
         let message = fault.message;
         match fault.kind {
             FaultKind::Infra => Self::InfraFault { message },
-            FaultKind::Grader => Self::GraderFault { message },
+            FaultKind::Grader | FaultKind::NoRoom => Self::GraderFault { message },
             FaultKind::Timeout => Self::Timeout { message },
         }
     }
@@ -99,7 +108,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             FaultKind::Infra => "infrastructure fault",
-            FaultKind::Grader => "grader fault",
+            FaultKind::Grader | FaultKind::NoRoom => "grader fault",
             FaultKind::Timeout => "timeout",
         };
         write!(f, "{kind}: {}", self.message)

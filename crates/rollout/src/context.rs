@@ -312,10 +312,11 @@ impl Cx {
     }
 
     fn unanswered(&self, role: &str, error: &PolicyError) -> Fault {
-        if error.is_infrastructure() {
-            Fault::infra(format!("task {}, role {role}: {error}", self.task))
-        } else {
-            self.fault(role, error)
+        let told = format!("task {}, role {role}: {error}", self.task);
+        match error {
+            PolicyError::PromptTooLong { .. } | PolicyError::NoRoom(_) => Fault::no_room(told),
+            error if error.is_infrastructure() => Fault::infra(told),
+            _ => Fault::grader(told),
         }
     }
 

@@ -136,7 +136,7 @@ pub(crate) async fn criticise_with_hint(
     let hint = hint(&found, cx.seed("hint"));
     match asked(gate, &hinted_critique_prompt(&task.public, &hint), cx).await {
         Ok(criticism) => Ok(Some(criticism)),
-        Err(fault) if fault.kind == FaultKind::Grader => Ok(None),
+        Err(fault) if fault.kind == FaultKind::NoRoom => Ok(None),
         Err(fault) => Err(fault),
     }
 }

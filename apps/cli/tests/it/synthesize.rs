@@ -278,6 +278,38 @@ fn a_dead_model_leaves_a_folder_to_go_on_with() {
 }
 
 #[test]
+fn a_refusal_is_a_fault_and_a_prompt_over_the_servers_context_is_left_out() {
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    problems(&at("problems.jsonl"), 2);
+    let server = model();
+    let arguments = ["--model", &server.name, "--concurrency", "1"];
+    let command = || {
+        synthesize(
+            directory.path(),
+            &at("problems.jsonl"),
+            &at("out"),
+            &arguments,
+        )
+    };
+    server.refuse_after(4, 400, "the temperature must be 1");
+    let output = command().output().unwrap();
+    let says = ["without a verdict", "the temperature must be 1"];
+    assert_eq!(complaint(&output, 1, &says), None);
+    assert!(!at("out/sft.jsonl").exists());
+    // The first sample came to its end; of the next its second prompt is too long, and of the others the first.
+    let message =
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens";
+    server.refuse_after(1, 400, message);
+    let output = command().output().unwrap();
+    assert_success(&output);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["counts"]["over_long"], 3);
+    assert_eq!(told["counts"]["without_verdict"], 0);
+    assert!(at("out/sft.jsonl").exists());
+}
+
+#[test]
 fn a_model_here_writes_what_it_can() {
     let directory = TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);

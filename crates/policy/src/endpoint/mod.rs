@@ -229,10 +229,13 @@ impl Endpoint {
             wire::error_message(&text)
         );
         let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
-        if status.is_client_error() && !passing.contains(&status) {
-            PolicyError::Refused(message)
-        } else {
+        let sized = [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE];
+        if !status.is_client_error() || passing.contains(&status) {
             PolicyError::Infrastructure(message)
+        } else if sized.contains(&status) && wire::is_over_context(&text) {
+            PolicyError::NoRoom(message)
+        } else {
+            PolicyError::Refused(message)
         }
     }
 

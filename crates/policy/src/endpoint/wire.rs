@@ -158,6 +158,19 @@ pub(super) fn error_message(text: &str) -> String {
     beginning(said.unwrap_or(text)).to_owned()
 }
 
+/// Whether an error says that the prompt, with the answer that was asked for, is longer than the model's context:
+/// OpenAI's code, or the words of vLLM, SGLang and llama.cpp.
+pub(super) fn is_over_context(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let said = [
+        "context_length_exceeded",
+        "context length",
+        "context size",
+        "too long to fit into the model",
+    ];
+    said.iter().any(|words| text.contains(words))
+}
+
 /// Enough to know what it is.
 fn beginning(text: &str) -> &str {
     const BYTES: usize = 500;

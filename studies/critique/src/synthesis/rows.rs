@@ -6,7 +6,7 @@ use std::path::Path;
 use dataset::Place;
 use record::{Group, TaskId};
 
-use super::study::{Assignment, SynthesisNotes, is_unanswerable, notes_of};
+use super::study::{Assignment, SynthesisNotes, is_over_long, notes_of};
 use crate::{
     data::{Attempt, GENERATION, REVISION, Tried},
     forest::Line,
@@ -46,7 +46,7 @@ pub fn samples<'a>(
             continue;
         };
         let notes: Vec<SynthesisNotes> = group.episodes.iter().filter_map(notes_of).collect();
-        let over_long = group.episodes.iter().filter(|one| is_unanswerable(one));
+        let over_long = group.episodes.iter().filter(|one| is_over_long(one));
         let over_long = over_long.count();
         made.over_long += over_long;
         made.without_verdict += group.episodes.len() - notes.len() - over_long;

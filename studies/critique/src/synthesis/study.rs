@@ -119,8 +119,8 @@ impl Synthesis {
 /// Why a sample came to no notes.
 enum Ended {
     Fault(Fault),
-    /// A model refuses what it is asked, as a prompt that leaves no room for an answer; asking again changes nothing.
-    Unanswerable(String),
+    /// A prompt leaves its model no room for an answer.
+    NoRoom(String),
 }
 
 impl From<Fault> for Ended {
@@ -129,16 +129,16 @@ impl From<Fault> for Ended {
     }
 }
 
-/// An answer; what no model could answer is told from what went wrong.
+/// An answer; a prompt that is too long is told from all that may go wrong.
 fn said<T>(answer: Result<T, Fault>) -> Result<T, Ended> {
     answer.map_err(|fault| match fault.kind {
-        FaultKind::Grader => Ended::Unanswerable(fault.message),
+        FaultKind::NoRoom => Ended::NoRoom(fault.message),
         _ => Ended::Fault(fault),
     })
 }
 
-/// The key of the notes of samples that no model could answer.
-const UNANSWERABLE: &str = "unanswerable";
+/// The key of the notes of samples with a prompt that is too long.
+const OVER_LONG: &str = "over_long";
 
 impl Study for Synthesis {
     type Task = Assignment;
@@ -150,9 +150,9 @@ impl Study for Synthesis {
                 reward: reward(notes.revised_success),
                 notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
             }),
-            Err(Ended::Unanswerable(why)) => Ok(Played {
+            Err(Ended::NoRoom(why)) => Ok(Played {
                 reward: reward(false),
-                notes: json!({ UNANSWERABLE: why }),
+                notes: json!({ OVER_LONG: why }),
             }),
             Err(Ended::Fault(fault)) => Err(fault),
         }
@@ -210,14 +210,32 @@ pub(super) fn notes_of(episode: &Episode) -> Option<SynthesisNotes> {
     serde_json::from_value(episode.notes.clone()).ok()
 }
 
-/// Whether it came to nothing because no model could answer what it was asked.
-pub(super) fn is_unanswerable(episode: &Episode) -> bool {
-    episode.notes.get(UNANSWERABLE).is_some()
+/// Whether it came to nothing because a prompt left its model no room for an answer.
+pub(super) fn is_over_long(episode: &Episode) -> bool {
+    episode.notes.get(OVER_LONG).is_some()
 }
 
 fn some_tests(task: &Assignment, verdict: &Verdict) -> Result<(), Fault> {
     match verdict.status {
         VerdictStatus::NoTests => Err(Fault::grader(format!("problem {} has no tests", task.id))),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_prompt_that_is_too_long_is_left_out() {
+        let ended = |fault| said::<()>(Err(fault)).unwrap_err();
+        assert!(matches!(ended(Fault::no_room("long")), Ended::NoRoom(_)));
+        for fault in [
+            Fault::grader("401 unauthorized"),
+            Fault::infra("connection refused"),
+            Fault::timeout("slow"),
+        ] {
+            assert!(matches!(ended(fault), Ended::Fault(_)));
+        }
     }
 }

@@ -191,6 +191,25 @@ fn simple_mistakes_are_mended() {
 }
 
 #[test]
+fn nothing_is_added_is_not_written() {
+    for (text, without) in [
+        ("def f(a, n):\n    return a[(n + 1) % 7]\n", "a[(n) % 7]"),
+        ("def f(a, n):\n    b = 0\n    return n - 9\n", "return n\n"),
+    ] {
+        let edited = all(text, &Hints::default())
+            .iter()
+            .map(|candidate| candidate.edit.apply(text))
+            .collect::<Vec<_>>();
+        assert!(
+            edited.iter().any(|text| text.contains(without)),
+            "{edited:?}"
+        );
+        let adds_nothing = |text: &&String| text.contains("n + 0") || text.contains("n - 0");
+        assert_eq!(edited.iter().find(adds_nothing), None);
+    }
+}
+
+#[test]
 fn values_that_came_and_should_have_lead_to_constants() {
     let hints = Hints {
         mismatches: vec![Mismatch {

@@ -110,6 +110,33 @@ fn anchors_mean_what_planners_mean() {
 }
 
 #[test]
+fn what_runs_comes_before_its_stub() {
+    let files = [
+        ("item.py", "def price(a, b):\n    return a\n"),
+        (
+            "item.pyi",
+            "from typing import Any\nclass Money: ...\ndef price(a: Money, b: Money) -> Money: ...\n",
+        ),
+    ];
+    let contents: Contents = files
+        .into_iter()
+        .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
+        .collect();
+    let graph = Graph::build(&contents, 1);
+    let price = Anchor::new(AnchorKind::Function, "price").resolve(&graph);
+    let limits = CandidateLimits {
+        hops: 0,
+        ..CandidateLimits::default()
+    };
+    let paths: Vec<String> = graph
+        .candidates(&price, |_| false, limits)
+        .into_iter()
+        .map(|candidate| candidate.path)
+        .collect();
+    assert_eq!(paths, ["item.py", "item.pyi"]);
+}
+
+#[test]
 fn candidates_are_scored_as_the_spec_says() {
     let graph = graph();
     let total = graph.find("func:shop/cart.py:Cart.total").unwrap();

@@ -41,18 +41,19 @@ pub(super) fn binary(bench: &mut Bench<'_, '_>, at: SiteIndex, operation: &ExprB
         let swapped = format!("{right_text} {sign} {left_text}");
         bench.replace_loose(Family::Swap, cost, at, &swapped);
     }
-    let is_small = |expression: &Expr| {
-        matches!(expression, Expr::NumberLiteral(_)) && matches!(bench.text(expression), "1" | "2")
+    let is_sum = matches!(operation.op, Operator::Add | Operator::Sub);
+    let offset = match right {
+        Expr::NumberLiteral(_) if is_sum => Some(bench.text(right)),
+        _ => None,
     };
-    let offset = matches!(operation.op, Operator::Add | Operator::Sub) && is_small(right);
-    let cost = if offset { 1.0 } else { 2.0 };
-    let family = if offset {
-        Family::OffByOne
-    } else {
-        Family::Arithmetic
+    let (family, cost) = match offset {
+        Some("1") => (Family::OffByOne, 0.6),
+        Some("2") => (Family::OffByOne, 1.0),
+        Some(_) => (Family::Constant, 1.4),
+        None => (Family::Arithmetic, 2.0),
     };
     bench.replace(family, cost, at, &left_text);
-    if !offset {
+    if !matches!(offset, Some("1" | "2")) {
         bench.replace(Family::Arithmetic, 2.4, at, &right_text);
     }
 }

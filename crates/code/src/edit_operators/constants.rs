@@ -1,6 +1,6 @@
 //! Numbers, booleans, `None` and strings.
 
-use ruff_python_ast::{AnyNodeRef, Expr, ExprNumberLiteral, Number};
+use ruff_python_ast::{AnyNodeRef, Expr, ExprNumberLiteral, Number, Operator};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::{Family, bench::Bench, hints::Mismatch};
@@ -21,6 +21,8 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
         bench.parent(at),
         Some(AnyNodeRef::ExprSubscript(_) | AnyNodeRef::ExprSlice(_))
     );
+    // `x + 0` is written `x`, which arithmetic sees to.
+    let is_offset = is_offset(bench, at, range);
     for (step, family, cost) in [
         (1, Family::OffByOne, 0.7),
         (-1, Family::OffByOne, 0.6),
@@ -28,6 +30,9 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
         (-2, Family::Constant, 2.8),
     ] {
         let other = value.saturating_add(step);
+        if other == 0 && is_offset {
+            continue;
+        }
         let cost = if other < 0 && !is_place {
             cost + 0.6
         } else {
@@ -37,7 +42,7 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
     }
     let negated = value.saturating_neg().to_string();
     bench.replace_loose(Family::Constant, 1.8, at, &negated);
-    for other in [0, 1] {
+    for other in [0, 1].into_iter().skip(usize::from(is_offset)) {
         bench.replace(Family::Constant, 1.4, at, &other.to_string());
     }
     let cost = if is_place { 3.4 } else { 2.4 };
@@ -48,6 +53,9 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
             continue;
         };
         let shifted = value.saturating_add(expected.saturating_sub(got));
+        if shifted == 0 && is_offset {
+            continue;
+        }
         bench.replace_loose(Family::Constant, 0.8, at, &shifted.to_string());
         if got == value {
             bench.replace_loose(Family::Constant, 0.3, at, &expected.to_string());
@@ -56,13 +64,23 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
     near_numbers(bench, at, range, text);
 }
 
+/// Whether a number is added or subtracted.
+fn is_offset(bench: &Bench<'_, '_>, at: SiteIndex, range: TextRange) -> bool {
+    matches!(
+        bench.parent(at),
+        Some(AnyNodeRef::ExprBinOp(sum))
+            if matches!(sum.op, Operator::Add | Operator::Sub) && sum.right.range() == range
+    )
+}
+
 /// Other numbers of the file, those of the same function first.
 fn near_numbers(bench: &mut Bench<'_, '_>, at: SiteIndex, range: TextRange, text: &str) {
+    let is_offset = is_offset(bench, at, range);
     let function = bench.function(at).map(|function| function.range);
     let mut known: Vec<(bool, &str)> = Vec::new();
     for (place, number) in &bench.vocabulary.numbers {
         let is_far = function.is_none_or(|function| !function.contains_range(*place));
-        if *place != range && *number != text {
+        if *place != range && *number != text && !(is_offset && *number == "0") {
             match known.iter_mut().find(|(_, other)| other == number) {
                 Some((was_far, _)) => *was_far &= is_far,
                 None => known.push((is_far, number)),

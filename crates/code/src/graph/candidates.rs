@@ -178,6 +178,8 @@ impl Graph {
             (same_folder, 0.3, "same-dir"),
             (is_test, 0.25, "test-file"),
             (!is_known, 0.5, "new"),
+            // Whoever looks for code wants what runs, not its declarations beside it.
+            (found.path.ends_with(".pyi"), -1.0, "stub"),
         ] {
             if holds {
                 score += weight;

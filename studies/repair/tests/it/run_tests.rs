@@ -270,6 +270,38 @@ async fn lines_are_those_that_each_test_runs() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_loops_leave_the_next_test_its_lines() {
+    let test = "\
+import unittest
+from core import double
+
+
+class TestDouble(unittest.TestCase):
+    def test_1_long(self):
+        for number in range(300_000):
+            double(1)
+
+    def test_2_short(self):
+        double(5)
+";
+    let core = SOURCE.replace("package.", "");
+    let Some(place) = Place::new(Unittest, &[("core.py", &core), ("test_it.py", test)]).await
+    else {
+        return;
+    };
+    let mut workplace = place.open().await;
+    let request = TestRequest {
+        trace: true,
+        ..all()
+    };
+    let run = workplace.run_tests(&[request]).await.unwrap().remove(0);
+    let lines = |name: &str| &run.lines[&format!("test_it.TestDouble.{name}")]["core.py"];
+    assert_eq!(lines("test_1_long"), &[5, 7], "{}", run.output);
+    assert_eq!(lines("test_2_short"), &[5, 6, 11]);
+    workplace.close().await.unwrap();
+}
+
 const HOSTILE: &str = "\
 import os, sys, time, unittest
 import state

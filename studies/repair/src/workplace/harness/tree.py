@@ -84,16 +84,18 @@ class Records:
 
 
 class Lines:
-    """Which lines of the work tree's own sources run, between one `take` and the next."""
+    """Which lines of the work tree's own sources run, between one `take` and the next.
+
+    Interpreters before 3.12 are slowed manifold by being asked at every line. There, after so many events that tell
+    nothing new, lines are not looked at until the next `take`."""
+
+    PATIENCE = 500_000
 
     def __init__(self):
         self.seen = set()
         self.monitoring = getattr(sys, "monitoring", None)
         if self.monitoring is None:
-            import threading
-
-            threading.settrace(self.called)
-            sys.settrace(self.called)
+            self.trace()
             return
         events = self.monitoring.events
         self.tool = 4
@@ -102,12 +104,31 @@ class Lines:
         self.monitoring.register_callback(self.tool, events.LINE, self.reached)
         self.monitoring.set_events(self.tool, events.PY_START)
 
+    def trace(self):
+        import threading
+
+        self.left = self.PATIENCE
+        threading.settrace(self.called)
+        sys.settrace(self.called)
+
     def called(self, frame, event, argument):
+        self.left -= 1
+        if self.left < 0:
+            sys.settrace(None)
+            return None
         return self.stepped if relative(frame.f_code.co_filename) is not None else None
 
     def stepped(self, frame, event, argument):
         if event == "line":
-            self.seen.add((frame.f_code.co_filename, frame.f_lineno))
+            line = (frame.f_code.co_filename, frame.f_lineno)
+            if line not in self.seen:
+                self.seen.add(line)
+                self.left = self.PATIENCE
+            else:
+                self.left -= 1
+                if self.left < 0:
+                    sys.settrace(None)
+                    return None
         return self.stepped
 
     def started(self, code, offset):
@@ -124,6 +145,8 @@ class Lines:
         seen, self.seen = self.seen, set()
         if self.monitoring is not None:
             self.monitoring.restart_events()
+        else:
+            self.trace()
         runs = {}
         for name, line in sorted(seen):
             path = relative(name)

@@ -157,12 +157,16 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
     }
 }
 
-/// The paths of a repository's sources: what git would look at, without what tools have put there.
-fn paths(root: &Path) -> Outcome<Vec<String>> {
+/// What `build` makes of the paths of a repository's sources: what git would look at, without what tools
+/// have put there. They are found while it works.
+fn with_paths<T>(
+    root: &Path,
+    build: impl FnOnce(&mut (dyn Iterator<Item = String> + Send)) -> Outcome<T>,
+) -> Outcome<T> {
     if !root.is_dir() {
         return Err(Failure::Asked(anyhow!("{} is no folder", root.display())));
     }
-    let mut paths = Vec::new();
+    let (mut failed, mut is_empty) = (None, true);
     let walk = WalkBuilder::new(root)
         .hidden(true)
         .filter_entry(|entry| {
@@ -171,23 +175,26 @@ fn paths(root: &Path) -> Outcome<Vec<String>> {
             entry.depth() == 0 || !(is_folder && SKIPPED.contains(&name))
         })
         .build();
-    for entry in walk {
-        let entry = entry.asked()?;
+    let entries = walk.map_while(|entry| entry.map_err(|error| failed = Some(error)).ok());
+    let mut paths = entries.filter_map(|entry| {
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
-            continue;
-        };
-        if is_file && Language::of(name) != Language::Other {
-            paths.push(name.to_owned());
-        }
+        let name = entry.path().strip_prefix(root).ok()?.to_str()?;
+        let is_source = is_file && Language::of(name) != Language::Other;
+        is_empty &= !is_source;
+        is_source.then(|| name.to_owned())
+    });
+    let built = build(&mut paths);
+    drop(paths);
+    if let Some(error) = failed {
+        return Err(error).asked();
     }
-    if paths.is_empty() {
+    if is_empty {
         return Err(Failure::Asked(anyhow!(
             "{} holds no sources in a known language that git would look at",
             root.display()
         )));
     }
-    Ok(paths)
+    built
 }
 
 fn read(root: &Path, path: &str) -> io::Result<Vec<u8>> {
@@ -223,7 +230,9 @@ fn graph_of(path: &Path) -> Outcome<Graph> {
             .with_context(|| format!("{}", path.display()))
             .asked();
     }
-    Graph::read(paths(path)?, threads(), |name| read(path, name)).failed()
+    with_paths(path, |paths| {
+        Graph::read(paths, threads(), |name| read(path, name)).failed()
+    })
 }
 
 /// The graph of a path; whether a cache had one.
@@ -246,7 +255,9 @@ fn cached(root: &Path, cache: &Path) -> Outcome<(Graph, bool)> {
         .with_context(|| format!("--cache {}", cache.display()))
         .asked()?;
     let cache = GraphCache::new(cache);
-    let found = cache.graph((&repository, &commit), paths(root)?, threads(), |name| {
+    // All of them before the graph: what is kept must not be of a part.
+    let paths: Vec<String> = with_paths(root, |paths| Ok(paths.collect()))?;
+    let found = cache.graph((&repository, &commit), paths, threads(), |name| {
         read(root, name)
     });
     found.failed()

@@ -38,6 +38,11 @@ use clap::Parser;
 use args::{Cli, Command};
 use screen::Screen;
 
+/// Syntax trees are many small pieces, made and given back by all threads at once: the C library's
+/// allocator takes a fifth of the time of building a code graph.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let screen = Screen::new();

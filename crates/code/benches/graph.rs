@@ -12,7 +12,11 @@
 
 use std::{fs, path::Path, process::Command, time::Instant};
 
-use code::graph::{Contents, EdgeKind, Graph, Index, NodeKind, Query};
+use code::graph::{Contents, EdgeKind, Graph, Index, ListedGraph, NodeKind, Query};
+
+/// As in `etude`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 5;
 const THREADS: usize = 2;
@@ -29,7 +33,6 @@ fn main() {
     let python = arguments.get(1).map_or("python3", String::as_str);
     let peer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/peers/code_graph.py");
     let mut contents: Contents = paths(Path::new(folder))
-        .into_iter()
         .map(|path| {
             (
                 path.clone(),
@@ -38,18 +41,23 @@ fn main() {
         })
         .collect();
     let (mut listing, mut cold, mut warm) = (vec![], vec![], vec![]);
+    let (mut binary, mut codefuse) = (vec![], vec![]);
     let (mut theirs, mut their_json) = (vec![], vec![]);
     let mut graph = Graph::default();
     for round in 0..ROUNDS {
         drop(std::mem::take(&mut graph));
         let started = Instant::now();
-        let paths = paths(Path::new(folder));
+        std::hint::black_box(paths(Path::new(folder)).count());
         listing.push(started.elapsed().as_secs_f64());
-        graph = Graph::read(paths, THREADS, |path| {
-            fs::read(Path::new(folder).join(path))
-        })
-        .unwrap();
+        let read = |path: &str| fs::read(Path::new(folder).join(path));
+        let started = Instant::now();
+        graph = Graph::read(paths(Path::new(folder)), THREADS, read).unwrap();
         cold.push(started.elapsed().as_secs_f64());
+        std::hint::black_box(graph.to_bytes());
+        binary.push(started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        std::hint::black_box(as_codefuse(&graph, read));
+        codefuse.push(cold[round] + started.elapsed().as_secs_f64());
         // The file with the most lines of its middle quarter, so neither the smallest nor the largest.
         let mut sizes: Vec<(usize, String)> = contents
             .iter()
@@ -100,13 +108,22 @@ fn main() {
         median(listing) * 1e3
     );
     println!("listed, read and built     {:>9.1} ms", cold * 1e3);
+    let (binary, codefuse) = (median(binary), median(codefuse));
+    println!("  to the binary form       {:>9.1} ms", binary * 1e3);
+    println!("  to CodeFuse's JSON       {:>9.1} ms", codefuse * 1e3);
     println!("one file changed           {:>9.2} ms", warm * 1e3);
     if !theirs.is_empty() {
-        for (until, theirs) in [("graph", median(theirs)), ("JSON", median(their_json))] {
+        let (theirs, their_json) = (median(theirs), median(their_json));
+        for (until, theirs, ours, to) in [
+            ("graph", theirs, cold, "the graph"),
+            ("JSON", their_json, cold, "the graph"),
+            ("JSON", their_json, binary, "the binary form"),
+            ("JSON", their_json, codefuse, "CodeFuse's JSON"),
+        ] {
             println!(
-                "ast walker, to its {until:<7} {:>9.1} ms, {:.1} times as long",
+                "ast walker, to its {until:<7} {:>9.1} ms, {:.1} times as long as to {to}",
                 theirs * 1e3,
-                theirs / cold
+                theirs / ours
             );
         }
     }
@@ -160,29 +177,47 @@ fn ask(graph: &Graph) {
     );
 }
 
-/// Of the Python files in a folder, below it.
-fn paths(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![String::new()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(folder.join(&next)).unwrap().flatten() {
-            let Ok(name) = entry.file_name().into_string() else {
-                continue;
-            };
-            let path = if next.is_empty() {
-                name
-            } else {
-                format!("{next}/{name}")
-            };
-            let kind = entry.file_type().unwrap();
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_file() && path.ends_with(".py") {
-                found.push(path);
+/// What `etude graph build --format codefuse` writes, sources read again as it does.
+fn as_codefuse(graph: &Graph, read: impl Fn(&str) -> std::io::Result<Vec<u8>>) -> String {
+    let sources: std::collections::BTreeMap<&str, String> = graph
+        .files()
+        .map(|(path, _)| {
+            (
+                path,
+                String::from_utf8(read(path).unwrap()).unwrap_or_default(),
+            )
+        })
+        .collect();
+    let listed = ListedGraph::of(graph);
+    let codefuse = listed.to_codefuse(|path| sources.get(path).map(String::as_str));
+    codefuse.to_string()
+}
+
+/// Of the Python files in a folder, below it, found one folder after the other.
+fn paths(root: &Path) -> impl Iterator<Item = String> + Send + '_ {
+    let (mut folders, mut files) = (vec![String::new()], Vec::new());
+    std::iter::from_fn(move || {
+        while files.is_empty() {
+            let folder = folders.pop()?;
+            for entry in fs::read_dir(root.join(&folder)).unwrap().flatten() {
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                let path = if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                };
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() && path.ends_with(".py") {
+                    files.push(path);
+                }
             }
         }
-    }
-    found
+        files.pop()
+    })
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

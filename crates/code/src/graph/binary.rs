@@ -90,10 +90,10 @@ impl Graph {
         }
         input.field = "end";
         input.check(input.at == content.len(), "more follows than the files")?;
-        let files = in_parallel(&read, threads, |(path, digest, facts, _)| {
-            SourceFile::new(path.clone(), *digest, facts.clone())
+        let read = in_parallel(read, threads, |(path, digest, facts, links)| {
+            (SourceFile::new(path, digest, facts), links)
         });
-        let links: Vec<Links> = read.into_iter().map(|(.., links)| links).collect();
+        let (files, links): (Vec<SourceFile>, Vec<Links>) = read.into_iter().unzip();
         input.field = "edges";
         for (file, links) in files.iter().zip(&links) {
             let is_place = |place: &Place| {
@@ -112,9 +112,7 @@ impl Graph {
                 .all(|file| (*file as usize) < files.len());
             input.check(is_whole && known, "an edge leads nowhere")?;
         }
-        let linked = in_parallel(&links, threads, |links| {
-            Arc::new(Linked::from(links.clone()))
-        });
+        let linked = in_parallel(links, threads, |links| Arc::new(Linked::from(links)));
         Ok(Self::of_linked(files, linked))
     }
 }

@@ -22,25 +22,25 @@ use super::{
 impl Graph {
     /// The graph of these files, by up to `threads` threads; their number changes nothing.
     pub fn build(contents: &Contents, threads: usize) -> Self {
-        let paths: Vec<&String> = contents.keys().collect();
         let read = |path: &str| Ok::<_, Infallible>(&contents[path]);
-        match Self::read(paths, threads, read) {
+        match Self::read(contents.keys(), threads, read) {
             Ok(graph) => graph,
             Err(never) => match never {},
         }
     }
 
     /// The graph of the files at `paths`, whose contents `read` tells: each is asked for once, by any of
-    /// the threads, and kept no longer than it takes to look into it.
+    /// the threads, and kept no longer than it takes to look into it. So are the paths, while files before
+    /// them are read.
     ///
     /// # Errors
     /// The first error of `read`, in the order of the paths.
-    pub fn read<C: AsRef<[u8]>, E: Send>(
-        paths: Vec<impl AsRef<str> + Sync>,
+    pub fn read<P: AsRef<str> + Send, C: AsRef<[u8]>, E: Send>(
+        paths: impl IntoIterator<Item = P, IntoIter: Send>,
         threads: usize,
         read: impl Fn(&str) -> Result<C, E> + Sync,
     ) -> Result<Self, E> {
-        let files = in_parallel(&paths, threads, |path| {
+        let files = in_parallel(paths, threads, |path| {
             let path = path.as_ref();
             Ok(source_file(path, read(path)?.as_ref(), None))
         });
@@ -106,7 +106,7 @@ impl Graph {
         let file = content.map(|content| {
             let known = known.map(|known| &self.files[known as usize]);
             // On a thread of its own, for its stack.
-            in_parallel(&[()], 1, |()| source_file(path, content, known))
+            in_parallel([()], 1, |()| source_file(path, content, known))
         });
         match (known, file.and_then(|mut files| files.pop())) {
             (None, None) => {}
@@ -120,15 +120,15 @@ impl Graph {
     ///
     /// # Errors
     /// The first error of `read`, in the order of the paths; the graph is as it was then.
-    pub fn refresh<C: AsRef<[u8]>, E: Send>(
+    pub fn refresh<P: AsRef<str> + Send, C: AsRef<[u8]>, E: Send>(
         &mut self,
-        paths: Vec<impl AsRef<str> + Sync>,
+        paths: impl IntoIterator<Item = P, IntoIter: Send>,
         threads: usize,
         read: impl Fn(&str) -> Result<C, E> + Sync,
     ) -> Result<Vec<String>, E> {
         /// From so many changes on all is linked again.
         const MANY: usize = 16;
-        let files = in_parallel(&paths, threads, |path| {
+        let files = in_parallel(paths, threads, |path| {
             let path = path.as_ref();
             let known = self.file(path).map(|known| &self.files[known as usize]);
             Ok(source_file(path, read(path)?.as_ref(), known))

@@ -58,10 +58,10 @@ impl GraphCache {
     ///
     /// # Errors
     /// The first error of `read`, or the cache cannot be written.
-    pub fn graph<C: AsRef<[u8]>>(
+    pub fn graph<P: AsRef<str> + Send, C: AsRef<[u8]>>(
         &self,
         (repository, commit): (&str, &str),
-        paths: Vec<String>,
+        paths: impl IntoIterator<Item = P, IntoIter: Send>,
         threads: usize,
         read: impl Fn(&str) -> io::Result<C> + Sync,
     ) -> io::Result<(Graph, bool)> {

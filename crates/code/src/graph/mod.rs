@@ -26,6 +26,7 @@ mod node;
 mod parallel;
 mod python;
 mod query;
+mod resolve;
 mod subgraph;
 mod symbols;
 mod writer;
@@ -50,8 +51,8 @@ pub use memory::{
 };
 use modules::Modules;
 use names::Members;
-use node::Place;
 pub use node::{Edge, EdgeKind, FileIndex, Node, NodeKind, NodeRef, is_test_path};
+use node::{Place, rank};
 pub use query::{Hit, Index, Query, words};
 pub use subgraph::{Subgraph, subgraph_file_name};
 
@@ -59,7 +60,7 @@ pub use subgraph::{Subgraph, subgraph_file_name};
 pub const MAX_FILE: usize = 5 << 20;
 
 /// Changes whenever the same content would give other facts or links.
-pub const BUILDER_VERSION: u32 = 2;
+pub const BUILDER_VERSION: u32 = 3;
 
 /// A repository's files, what is in them, and how they hang together.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +89,9 @@ impl From<Links> for Linked {
         let mut by_target: Vec<_> = edges
             .map(|(source, kind, target)| (*target, *kind, *source))
             .collect();
-        by_target.sort_unstable();
+        by_target.sort_unstable_by_key(|(target, kind, source)| {
+            target.rank() << 36 | u128::from(*kind as u8) << 33 | u128::from(rank(*source))
+        });
         Self { links, by_target }
     }
 }

@@ -1,7 +1,5 @@
 //! Dotted module names of a repository's Python files.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{imports::Places, node::FileIndex};
@@ -13,7 +11,7 @@ pub(super) struct Modules {
     /// By file: its own dotted name and whether it is a package's `__init__`.
     names: Vec<Option<(String, bool)>>,
     /// By folder and module name, for scripts that import what lies beside them.
-    beside: FxHashMap<(String, String), FileIndex>,
+    beside: FxHashMap<String, FxHashMap<String, FileIndex>>,
     /// Where files in other languages lie.
     pub(super) places: Places,
 }
@@ -33,15 +31,16 @@ impl Modules {
             places: Places::new(paths),
             ..Self::default()
         };
-        let mut order: BTreeMap<(usize, &str), FileIndex> = BTreeMap::new();
+        let mut order: Vec<(usize, &str, FileIndex)> = Vec::with_capacity(paths.len());
         for (index, path) in paths.iter().enumerate() {
             modules.names.push(None);
             if path.ends_with(".py") || path.ends_with(".pyi") {
                 let depth = path.matches('/').count();
-                order.insert((depth, path), index as FileIndex);
+                order.push((depth, path, index as FileIndex));
             }
         }
-        for ((_, path), index) in order {
+        order.sort_unstable();
+        for (_, path, index) in order {
             let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
             let (folder, file) = stem.rsplit_once('/').unwrap_or(("", stem));
             let mut parts: Vec<&str> = Vec::new();
@@ -58,8 +57,8 @@ impl Modules {
             parts.reverse();
             let name = parts.join(".");
             if !is_package {
-                let key = (folder.to_owned(), file.to_owned());
-                modules.beside.entry(key).or_insert(index);
+                let beside = modules.beside.entry(folder.to_owned()).or_default();
+                beside.entry(file.to_owned()).or_insert(index);
             }
             // By its path from the root as well: namespace packages have no `__init__.py`.
             let from_root = stem.trim_end_matches("/__init__").replace('/', ".");
@@ -88,7 +87,7 @@ impl Modules {
             let found = self.find(module);
             return found.or_else(|| {
                 let (first, rest) = module.split_once('.').unwrap_or((module, ""));
-                let beside = self.beside.get(&(folder.to_owned(), first.to_owned()))?;
+                let beside = self.beside.get(folder)?.get(first)?;
                 rest.is_empty().then_some(*beside)
             });
         }

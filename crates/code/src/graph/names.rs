@@ -46,6 +46,15 @@ struct Entry {
     meaning: Meaning,
 }
 
+/// Where an entry may be: most of the time its hash alone tells that it is another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Of the scope and the name.
+    hash: u32,
+    /// A place among the entries, and one; 0 is free.
+    entry: u32,
+}
+
 /// Definitions, imports and bindings of a file by what they stand in and their name. Of equal ones the
 /// one that counts.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +62,8 @@ pub(super) struct Names {
     /// Of the file's symbols.
     hashes: Vec<u64>,
     entries: Vec<Entry>,
-    /// Places among the entries and one, by hash; 0 is free. Twice as many as entries, or more.
-    slots: Vec<u32>,
+    /// By hash; twice as many as entries, or more.
+    slots: Vec<Slot>,
     /// Imports of everything, at the level of the module.
     pub(super) stars: Vec<u32>,
 }
@@ -68,7 +77,7 @@ impl Names {
                 .map(|text| Name::new(facts.text(*text)).hash)
                 .collect(),
             entries: Vec::with_capacity(most),
-            slots: vec![0; (most * 2).next_power_of_two()],
+            slots: vec![Slot::default(); (most * 2).next_power_of_two()],
             stars: Vec::new(),
         };
         for (index, definition) in facts.definitions.iter().enumerate() {
@@ -112,28 +121,26 @@ impl Names {
 
     fn entry(&mut self, scope: Scope, name: Symbol) -> &mut Meaning {
         let mask = self.slots.len() - 1;
-        let mut at = slot(scope, self.hashes[name.0 as usize]) & mask;
-        loop {
-            match self.slots[at] {
-                0 => break,
-                // A file has each name once among its symbols.
-                known => {
-                    let known = known as usize - 1;
-                    if self.entries[known].scope == scope && self.entries[known].name == name {
-                        return &mut self.entries[known].meaning;
-                    }
-                }
+        let hash = slot_hash(scope, self.hashes[name.0 as usize]);
+        let mut at = hash as usize & mask;
+        let known = loop {
+            let Some(known) = (self.slots[at].entry as usize).checked_sub(1) else {
+                let entry = self.entries.len() as u32 + 1;
+                self.slots[at] = Slot { hash, entry };
+                self.entries.push(Entry {
+                    scope,
+                    name,
+                    meaning: Meaning::default(),
+                });
+                break entry as usize - 1;
+            };
+            // A file has each name once among its symbols.
+            if self.entries[known].scope == scope && self.entries[known].name == name {
+                break known;
             }
             at = (at + 1) & mask;
-        }
-        self.entries.push(Entry {
-            scope,
-            name,
-            meaning: Meaning::default(),
-        });
-        self.slots[at] = self.entries.len() as u32;
-        let last = self.entries.len() - 1;
-        &mut self.entries[last].meaning
+        };
+        &mut self.entries[known].meaning
     }
 
     /// What `name` stands for in `scope` itself.
@@ -142,28 +149,29 @@ impl Names {
             return Meaning::default();
         }
         let mask = self.slots.len() - 1;
-        let mut at = slot(scope, name.hash) & mask;
+        let hash = slot_hash(scope, name.hash);
+        let mut at = hash as usize & mask;
         loop {
-            let Some(known) = (self.slots[at] as usize).checked_sub(1) else {
+            let slot = self.slots[at];
+            let Some(known) = (slot.entry as usize).checked_sub(1) else {
                 return Meaning::default();
             };
-            let entry = &self.entries[known];
-            if entry.scope == scope
-                && self.hashes[entry.name.0 as usize] == name.hash
-                && facts.name(entry.name) == name.text
-            {
-                return entry.meaning;
+            if slot.hash == hash {
+                let entry = &self.entries[known];
+                if entry.scope == scope && facts.name(entry.name) == name.text {
+                    return entry.meaning;
+                }
             }
             at = (at + 1) & mask;
         }
     }
 }
 
-fn slot(scope: Scope, hash: u64) -> usize {
+fn slot_hash(scope: Scope, hash: u64) -> u32 {
     let scope = scope.map_or(0, |scope| u64::from(scope) + 1);
     let mixed =
         (hash ^ scope.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    (mixed >> 32) as usize
+    (mixed >> 32) as u32
 }
 
 /// Methods of Python and definitions of the other languages, by name, over the whole repository.

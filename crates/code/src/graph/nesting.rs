@@ -17,10 +17,14 @@ pub(crate) fn bound(source: &[u8]) -> usize {
                 let length = word.count();
                 add(&mut open, &mut total, &mut most, 1);
                 at += length;
-                let has_values = source[at - length..at]
-                    .iter()
-                    .any(|letter| matches!(letter, b'f' | b'F' | b't' | b'T'));
-                if length <= 2 && has_values && matches!(source.get(at), Some(b'\'' | b'"')) {
+                let has_values = |word: &[u8]| {
+                    let mut letters = word.iter();
+                    letters.any(|letter| matches!(letter, b'f' | b'F' | b't' | b'T'))
+                };
+                if length <= 2
+                    && matches!(source.get(at), Some(b'\'' | b'"'))
+                    && has_values(&source[at - length..at])
+                {
                     let (string, _) = string(&source[at..]);
                     let signs = source[at..at + string]
                         .iter()

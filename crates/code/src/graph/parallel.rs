@@ -1,31 +1,36 @@
 //! The same work on many items, on threads with the stack that parsing needs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::python::STACK;
 
-/// `each` of the items, in their order, on threads with the stack that parsing needs.
-pub(super) fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
+/// `each` of the items, in their order, on threads with the stack that parsing needs. Items are asked for
+/// as they are needed: listing files goes on while others are read.
+pub(super) fn in_parallel<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
     threads: usize,
-    each: impl Fn(&T) -> R + Sync,
+    each: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     /// Neighbours that a thread takes together.
     const GRAIN: usize = 8;
-    let next = AtomicUsize::new(0);
+    let items = items.into_iter().fuse();
+    let most = items.size_hint().1.unwrap_or(usize::MAX);
+    let next = Mutex::new(items.enumerate());
     let work = || {
-        let mut done = Vec::new();
+        let (mut taken, mut done) = (Vec::with_capacity(GRAIN), Vec::new());
         loop {
-            let start = next.fetch_add(GRAIN, Ordering::Relaxed);
-            if start >= items.len() {
+            let mut items = next.lock().unwrap_or_else(PoisonError::into_inner);
+            taken.extend(items.by_ref().take(GRAIN));
+            drop(items);
+            if taken.is_empty() {
                 return done;
             }
-            let end = (start + GRAIN).min(items.len());
-            done.extend((start..end).map(|index| (index, each(&items[index]))));
+            let each = |(index, item)| (index, each(item));
+            done.extend(taken.drain(..).map(each));
         }
     };
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads = threads.clamp(1, items.len().div_ceil(GRAIN).max(1));
+        let threads = threads.clamp(1, most.div_ceil(GRAIN).max(1));
         let started: Vec<_> = (0..threads)
             .map(|_| {
                 std::thread::Builder::new()
@@ -33,7 +38,7 @@ pub(super) fn in_parallel<T: Sync, R: Send>(
                     .spawn_scoped(scope, work)
             })
             .collect();
-        let mut done = Vec::with_capacity(items.len());
+        let mut done = Vec::new();
         for thread in started {
             match thread.map(std::thread::ScopedJoinHandle::join) {
                 Ok(Ok(part)) => done.extend(part),

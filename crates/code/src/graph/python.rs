@@ -53,7 +53,7 @@ pub(super) fn facts(source: &str) -> FileFacts {
     let mut reader = Reader {
         source,
         lines,
-        out: Writer::default(),
+        out: Writer::new(source.len()),
         scope: None,
         attributes: FxHashMap::default(),
         bindings: FxHashMap::default(),

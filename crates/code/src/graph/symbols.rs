@@ -290,7 +290,7 @@ impl Tags {
                 found.name.start,
             )
         });
-        let mut out = Writer::default();
+        let mut out = Writer::new(source.len());
         let mut open: Vec<(usize, DefinitionIndex)> = Vec::new();
         // What is declared alone at the level of the file, or is a module, is defined elsewhere.
         let mut ends = 0;

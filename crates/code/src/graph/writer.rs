@@ -1,6 +1,6 @@
 //! Facts of a file while they are collected: names and chains are kept once.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::facts::{
     ChainIndex, ChainPart, Definition, DefinitionIndex, DefinitionKind, FileFacts, Span, Symbol,
@@ -10,8 +10,11 @@ use super::facts::{
 /// Characters of documentation and signatures that are kept.
 const KEPT: usize = 240;
 
+/// Bytes of source for each name, chain and use of one, about.
+const BYTES_EACH: usize = 40;
+
 /// Facts that grow. Names are borrowed from the source.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Writer<'a> {
     pub(super) facts: FileFacts,
     symbols: FxHashMap<&'a str, Symbol>,
@@ -20,6 +23,17 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// With room for what a source of so many bytes usually says.
+    pub(super) fn new(bytes: usize) -> Self {
+        let room = bytes / BYTES_EACH;
+        Self {
+            facts: FileFacts::default(),
+            symbols: FxHashMap::with_capacity_and_hasher(room, FxBuildHasher),
+            chains: FxHashMap::with_capacity_and_hasher(room, FxBuildHasher),
+            uses: FxHashSet::with_capacity_and_hasher(room, FxBuildHasher),
+        }
+    }
+
     pub(super) fn symbol(&mut self, name: &'a str) -> Symbol {
         if let Some(known) = self.symbols.get(name) {
             return *known;

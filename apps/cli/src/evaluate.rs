@@ -85,6 +85,7 @@ pub(crate) fn again<W: StudyWalk>(
                     "policy": one.policy,
                     "n_tasks": one.n_tasks,
                     "metrics": one.metrics,
+                    "timings": one.timings,
                     "faulted": one.tally.faulted(),
                 })
             })

@@ -98,7 +98,7 @@ pub(crate) struct EvaluatorFlags {
     /// rollout.retries
     #[arg(long, value_name = "N")]
     retry_limit: Option<u32>,
-    /// rollout.deadline_s
+    /// Seconds of an episode before it has failed: environment.end.max_seconds
     #[arg(long, value_name = "S")]
     trajectory_timeout: Option<f64>,
     /// sandbox.backend: local or docker
@@ -131,7 +131,10 @@ impl EvaluatorFlags {
             written(self.repo_op_limit),
         );
         set("rollout.retries", written(self.retry_limit));
-        set("rollout.deadline_s", written(self.trajectory_timeout));
+        set(
+            "environment.end.max_seconds",
+            written(self.trajectory_timeout),
+        );
         set(
             "sandbox.backend",
             self.sandbox_backend.as_deref().map(quoted),
@@ -210,11 +213,14 @@ mod tests {
             "0.5",
             "--dataset",
             "a b.jsonl",
+            "--trajectory-timeout",
+            "30",
         ]);
         let expected = [
             "tasks.eval=\"a b.jsonl\"",
             "tasks.limit=3",
             "environment.rewards.failure=0.5",
+            "environment.end.max_seconds=30.0",
         ];
         assert_eq!(found, expected);
         let planner = sets(&["--planner-model", "m", "--planner-temperature", "1"]);

@@ -8,7 +8,7 @@ mod compare;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use record::{Estimate, Group, Seed};
+use record::{EpisodeId, Estimate, Group, Seed};
 use rollout::{Progress, RolloutError, Runner, Study, Tally};
 
 pub use compare::{Difference, paired_difference};
@@ -26,6 +26,8 @@ pub struct Suite<'a, S: Study> {
     /// Episodes a task.
     pub samples: u32,
     pub seed: Seed,
+    /// Wall seconds of episodes that were played before.
+    pub seconds: BTreeMap<EpisodeId, f64>,
 }
 
 /// What came of a suite.
@@ -35,9 +37,13 @@ pub struct Evaluated {
     pub policy: String,
     pub n_tasks: usize,
     pub metrics: BTreeMap<String, Estimate>,
+    /// Seconds, which are other in every run.
+    pub timings: BTreeMap<String, Estimate>,
     /// Episodes without a verdict are in here and in no metric.
     pub tally: Tally,
     pub groups: Vec<Group>,
+    /// Wall seconds of every episode, in the order of groups and members.
+    pub episode_seconds: Vec<f64>,
     /// Tokens sampled by all roles.
     pub sampled_tokens: u64,
 }
@@ -48,8 +54,13 @@ pub struct Evaluated {
 /// As [`Runner::play`]: too many episodes without a verdict.
 pub async fn evaluate<S: Study>(
     suite: Suite<'_, S>,
-    progress: impl FnMut(Progress<'_>),
+    mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Evaluated, RolloutError> {
+    let mut seconds = suite.seconds;
+    let progress = |ended: Progress<'_>| {
+        seconds.insert(ended.episode.id, ended.seconds);
+        progress(ended);
+    };
     let groups = suite
         .runner
         .play(0, suite.tasks, suite.samples, suite.seed, progress)
@@ -72,8 +83,12 @@ pub async fn evaluate<S: Study>(
         };
         metrics.insert("no_verdict_rate".to_owned(), share);
     }
+    let episodes = groups.iter().flat_map(|group| &group.episodes);
+    let episode_seconds = episodes.map(|episode| seconds.get(&episode.id).copied());
     Ok(Evaluated {
         metrics,
+        timings: suite.study.evaluation_timings(&groups, &seconds),
+        episode_seconds: episode_seconds.map(Option::unwrap_or_default).collect(),
         name: suite.name,
         policy: suite.policy,
         n_tasks: suite.tasks.len(),

@@ -29,6 +29,8 @@ pub struct LogSizes {
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     RunStarted(RunStarted),
+    /// The process stopped because it was asked to.
+    Stopped,
     /// A later process went on with the run.
     Resumed(Resumed),
     PhaseStarted(PhaseStarted),
@@ -71,6 +73,10 @@ pub struct Resumed {
     pub torn_bytes: u64,
     /// Paths, relative to the run, that no record speaks of and that were removed.
     pub leftovers: Vec<String>,
+    /// When the process before kept its last episode of an evaluation on its way, where that is later than its last
+    /// record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alive_until: Option<jiff::Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,7 +142,26 @@ pub struct Evaluation {
     pub policy: String,
     pub n_tasks: u64,
     pub metrics: BTreeMap<String, Estimate>,
+    /// Seconds: different in every run, so kept apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub timings: BTreeMap<String, Estimate>,
+    /// Wall seconds of each episode, in the order of groups and members; empty where nobody keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub episode_seconds: Vec<f64>,
     /// Set by [`crate::RunDir::commit_evaluation`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episodes: Option<EpisodesRef>,
+}
+
+impl Evaluation {
+    /// A metric or a timing.
+    pub fn measure(&self, name: &str) -> Option<&Estimate> {
+        self.metrics.get(name).or_else(|| self.timings.get(name))
+    }
+
+    /// Names of metrics, then of timings.
+    pub fn measures(&self) -> impl Iterator<Item = &str> {
+        let names = self.metrics.keys().chain(self.timings.keys());
+        names.map(String::as_str)
+    }
 }

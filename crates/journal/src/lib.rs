@@ -5,7 +5,7 @@
 //! journal.log                   the truth: one fsynced record a step (see [`Entry`])
 //! episodes/  checkpoints/       whole before the record that names them
 //! metrics.jsonl  summary.json   views, rebuilt from the journal whenever the run is opened
-//! logs/events.jsonl  logs/test_runs.jsonl    line logs, cut to the last commit on opening
+//! logs/events.jsonl  logs/test_runs.jsonl    line logs, cut on opening to what is committed or kept
 //! report.html  tasks/           written by request
 //! ```
 //!

@@ -49,6 +49,7 @@ impl RunReader {
         let recovered = Resumed {
             torn_bytes: scanned.torn,
             leftovers: Vec::new(),
+            alive_until: None,
         };
         let replay = Replay {
             entries: decode(scanned, &log_path)?,

@@ -9,11 +9,8 @@ use crate::{
     error::{IoContext, Result},
     files::{self, UNFINISHED},
     kept,
-    replay::Replay,
+    replay::{EVALUATION, Replay},
 };
-
-/// What the phase of an evaluation is called, before its name.
-const EVALUATION: &str = "eval/";
 
 /// Names of checkpoints whose step was never committed: the run will come to that step again.
 pub(crate) fn unbacked_checkpoints(replay: &Replay) -> Vec<String> {

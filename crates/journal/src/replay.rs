@@ -11,6 +11,9 @@ use crate::{
     views,
 };
 
+/// What the phase of an evaluation is called, before its name.
+pub(crate) const EVALUATION: &str = "eval/";
+
 /// The committed records of a run, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
@@ -161,20 +164,41 @@ impl Replay {
         Summary::of(&self.entries)
     }
 
+    /// The evaluation that was begun last and is not committed.
+    pub(crate) fn evaluation_on_its_way(&self) -> Option<&str> {
+        let begun = self
+            .entries
+            .iter()
+            .rev()
+            .find_map(|stamped| match &stamped.entry {
+                Entry::PhaseStarted(started) => Some(started.phase.as_str()),
+                _ => None,
+            });
+        let name = begun?.strip_prefix(EVALUATION)?;
+        self.evaluation(name).is_none().then_some(name)
+    }
+
     /// Sizes of the line logs when the last piece of work was closed, and the records since then.
     ///
     /// A checkpoint or a note may be committed in the middle of a step: the lines before it are of
-    /// work that a resumed run does again, so they do not count.
+    /// work that a resumed run does again, so they do not count. An evaluation is one piece of work over all of its
+    /// sittings, and its lines are made again from the episodes that were kept.
     pub(crate) fn closed(&self) -> (LogSizes, &[Stamped]) {
-        let closes = |stamped: &Stamped| match stamped.entry {
+        let on_its_way = self.evaluation_on_its_way();
+        let closes = |stamped: &Stamped| match &stamped.entry {
+            Entry::PhaseStarted(started) => {
+                on_its_way.is_none() || started.phase.strip_prefix(EVALUATION) != on_its_way
+            }
+            Entry::Resumed(_) => on_its_way.is_none(),
             Entry::RunStarted(_)
-            | Entry::Resumed(_)
-            | Entry::PhaseStarted(_)
             | Entry::PhaseEnded(_)
             | Entry::Step(_)
             | Entry::Evaluation(_)
             | Entry::Finished => true,
-            Entry::Checkpoint(_) | Entry::CheckpointRemoved { .. } | Entry::Note { .. } => false,
+            Entry::Stopped
+            | Entry::Checkpoint(_)
+            | Entry::CheckpointRemoved { .. }
+            | Entry::Note { .. } => false,
         };
         match self.entries.iter().rposition(closes) {
             Some(index) => (self.entries[index].logs, &self.entries[index + 1..]),

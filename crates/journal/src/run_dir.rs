@@ -81,7 +81,7 @@ impl RunDir {
             .at(&log_path, "create")?;
         lock(&file, path)?;
         let log = Log::begin(file, &root.join(JOURNAL))?;
-        let mut state = State::open(&aside, log, Replay::default())?;
+        let mut state = State::open(&aside, log, Replay::default(), &[])?;
         state.append(&aside, Entry::RunStarted(started))?;
         files::sync_directory(&aside)?;
         if let Err(error) = fs::rename(&aside, path) {
@@ -122,9 +122,16 @@ impl RunDir {
         };
         let unbacked = recovery::unbacked_checkpoints(&replay);
         let leftovers = recovery::leftovers(path, &replay, &unbacked)?;
+        let kept = match replay.evaluation_on_its_way() {
+            Some(name) => kept::read(path, name)?,
+            None => Vec::new(),
+        };
+        let last_commit = replay.entries.last().map(|stamped| stamped.at);
+        let last_kept = kept.last().map(|kept| kept.at);
         replay.recovered = Resumed {
             torn_bytes,
             leftovers,
+            alive_until: last_kept.filter(|at| Some(*at) > last_commit),
         };
         let recovered = replay.recovered.clone();
         let going_on = !replay.finished();
@@ -132,7 +139,7 @@ impl RunDir {
             files::create_directory(&path.join(directory))?;
         }
         recovery::remove(path, &recovered.leftovers)?;
-        let mut state = State::open(path, log, replay)?;
+        let mut state = State::open(path, log, replay, &kept)?;
         for name in unbacked {
             state.append(path, Entry::CheckpointRemoved { name })?;
         }
@@ -264,14 +271,14 @@ impl RunDir {
         Ok(evaluation)
     }
 
-    /// The episodes that were kept of an evaluation on its way, and where more are kept. The evaluation has
-    /// to be of the phase `eval/<name>`, begun before.
+    /// The episodes that were kept of an evaluation on its way, in the order in which they ended, and where more are
+    /// kept. The evaluation has to be of the phase `eval/<name>`, begun before.
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Corrupt`] where what was kept is damaged, and failures of the disk.
-    pub fn kept_episodes(&self, evaluation: &str) -> Result<(KeptEpisodes, Vec<Kept>)> {
+    pub fn kept_episodes(&self, evaluation: &str) -> Result<(KeptEpisodes<'_>, Vec<Kept>)> {
         files::check_name("evaluation", evaluation)?;
-        KeptEpisodes::open(&self.root, evaluation)
+        KeptEpisodes::open(&self.root, evaluation, &self.state)
     }
 
     /// Lets `fill` write a checkpoint of the state after `step` steps of `phase` into an empty
@@ -367,6 +374,11 @@ impl RunDir {
                 value,
             },
         )
+    }
+
+    /// Commits that this process stops because it was asked to: until then its phases have lasted.
+    pub fn stopped(&self) -> Result<()> {
+        self.state().append(&self.root, Entry::Stopped)
     }
 
     /// Commits the end of the run.

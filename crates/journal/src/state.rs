@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
+use record::{LineLog, LogLine};
+
 use crate::{
     entry::{Entry, LogSizes, Stamped},
     error::{IoContext, Result},
+    kept::Kept,
     log::Log,
     reader::JOURNAL,
     replay::Replay,
@@ -23,24 +26,42 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Opens the files of a run whose log has been replayed, and brings the views up to it.
-    pub(crate) fn open(root: &Path, log: Log, replay: Replay) -> Result<Self> {
+    /// Opens the files of a run whose log has been replayed, and brings the views up to it and to the episodes that
+    /// were `kept` of an evaluation on its way.
+    pub(crate) fn open(root: &Path, log: Log, replay: Replay, kept: &[Kept]) -> Result<Self> {
         let (sizes, open_records) = replay.closed();
         let mut events = LineFile::cut_to(root.join(EVENTS), sizes.events)?;
+        let mut test_runs = LineFile::cut_to(root.join(TEST_RUNS), sizes.test_runs)?;
+        let run = run_name(&replay);
+        let mut kept = kept.iter().peekable();
+        let mut lines_before = |at: Option<jiff::Timestamp>, events: &mut LineFile| -> Result<()> {
+            while let Some(kept) = kept.next_if(|kept| at.is_none_or(|at| kept.at < at)) {
+                write_lines(run, kept.at, &kept.log, events, &mut test_runs)?;
+            }
+            Ok(())
+        };
         for stamped in open_records {
-            events.append(&views::event_of(run_name(&replay), stamped))?;
+            lines_before(Some(stamped.at), &mut events)?;
+            events.append(&views::event_of(run, stamped))?;
         }
+        lines_before(None, &mut events)?;
         let metrics = views::metrics_file(replay.all_steps());
         let state = Self {
             log,
             metrics: LineFile::rebuilt(root.join(METRICS), &metrics)?,
             events,
-            test_runs: LineFile::cut_to(root.join(TEST_RUNS), sizes.test_runs)?,
+            test_runs,
             phases: BTreeMap::new(),
             replay,
         };
         views::write_summary(root, &state.replay.summary())?;
         Ok(state)
+    }
+
+    /// Adds lines to the logs.
+    pub(crate) fn write_lines(&mut self, at: jiff::Timestamp, lines: &[LogLine]) -> Result<()> {
+        let run = run_name(&self.replay);
+        write_lines(run, at, lines, &mut self.events, &mut self.test_runs)
     }
 
     /// Commits one record, then brings the views up to it.
@@ -82,6 +103,23 @@ impl State {
             .started()
             .map_or("", |started| started.name.as_str())
     }
+}
+
+fn write_lines(
+    run: &str,
+    at: jiff::Timestamp,
+    lines: &[LogLine],
+    events: &mut LineFile,
+    test_runs: &mut LineFile,
+) -> Result<()> {
+    for line in lines {
+        let log = match line.log {
+            LineLog::Events => &mut *events,
+            LineLog::TestRuns => &mut *test_runs,
+        };
+        log.append(&views::event(at, run, &line.kind, line.fields.clone()))?;
+    }
+    Ok(())
 }
 
 fn run_name(replay: &Replay) -> &str {

@@ -14,8 +14,8 @@ use crate::entry::{Entry, Stamped, Step};
 pub struct Summary {
     pub study: String,
     pub seed: u64,
-    /// Wall seconds by phase. A phase that was cut short counts up to its last commit, and one that
-    /// was resumed is the sum of its sittings.
+    /// Wall seconds by phase. One that was resumed is the sum of its sittings; of a sitting that was killed, up to
+    /// what it last committed, or the last episode that it kept of an evaluation.
     pub seconds: BTreeMap<String, f64>,
     /// Tokens by phase: those of committed steps and those reported at its end.
     pub tokens: BTreeMap<String, u64>,
@@ -35,6 +35,8 @@ pub struct SummaryEvaluation {
     pub policy: String,
     pub n_tasks: u64,
     pub metrics: BTreeMap<String, Estimate>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub timings: BTreeMap<String, Estimate>,
 }
 
 impl Summary {
@@ -49,8 +51,8 @@ impl Summary {
                     summary.study.clone_from(&started.study);
                     summary.seed = started.seed;
                 }
-                Entry::Resumed(_) => {
-                    if let Some(end) = last_commit {
+                Entry::Resumed(resumed) => {
+                    if let Some(end) = last_commit.max(resumed.alive_until) {
                         summary.close(std::mem::take(&mut open), end);
                     }
                 }
@@ -71,13 +73,17 @@ impl Summary {
                     policy: evaluation.policy.clone(),
                     n_tasks: evaluation.n_tasks,
                     metrics: evaluation.metrics.clone(),
+                    timings: evaluation.timings.clone(),
                 }),
                 Entry::Note { name, value } => {
                     if let Some(name) = name.strip_prefix("summary/") {
                         summary.noted.insert(name.to_owned(), value.clone());
                     }
                 }
-                Entry::Checkpoint(_) | Entry::CheckpointRemoved { .. } | Entry::Finished => {}
+                Entry::Stopped
+                | Entry::Checkpoint(_)
+                | Entry::CheckpointRemoved { .. }
+                | Entry::Finished => {}
             }
             last_commit = Some(stamped.at);
         }

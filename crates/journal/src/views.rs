@@ -101,6 +101,7 @@ pub(crate) fn event_of(run: &str, stamped: &Stamped) -> String {
             fields.insert("seed".to_owned(), json!(started.seed));
             "run_started"
         }
+        Entry::Stopped => "stopped",
         Entry::Resumed(resumed) => {
             fields.insert("torn_bytes".to_owned(), json!(resumed.torn_bytes));
             fields.insert("leftovers".to_owned(), json!(resumed.leftovers));

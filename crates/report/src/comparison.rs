@@ -83,7 +83,7 @@ impl Comparison {
     ) -> Self {
         let mut metrics: Vec<&str> = evaluations
             .iter()
-            .flat_map(|evaluation| evaluation.metrics.keys().map(String::as_str))
+            .flat_map(|evaluation| evaluation.measures())
             .filter(|metric| wanted(metric))
             .collect();
         metrics.sort_by_key(|metric| words::rank(metric));
@@ -239,7 +239,7 @@ impl Row {
         compared: Option<(&Evaluation, &Evaluation)>,
     ) -> Self {
         let known = words::wording_of(metric);
-        let intervals = || evaluations.iter().filter_map(|one| one.metrics.get(metric));
+        let intervals = || evaluations.iter().filter_map(|one| one.measure(metric));
         let unit = Unit::of_metric(metric, intervals());
         let least = intervals()
             .map(|interval| interval.low)
@@ -253,7 +253,7 @@ impl Row {
         };
         let cell = |interval: &Estimate| Cell::of(*interval, unit, least, greatest);
         let change = compared.and_then(|(before, after)| {
-            let (old, new) = (before.metrics.get(metric)?, after.metrics.get(metric)?);
+            let (old, new) = (before.measure(metric)?, after.measure(metric)?);
             Some(Change::of(
                 *old,
                 *new,
@@ -266,7 +266,7 @@ impl Row {
             meaning: known.map_or("", |known| known.meaning),
             cells: evaluations
                 .iter()
-                .map(|one| one.metrics.get(metric).map(cell))
+                .map(|one| one.measure(metric).map(cell))
                 .collect(),
             change,
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chat::{Chat, TemplateInput};
 use policy::{Conversation, MessagePolicy, Policy, PolicyError, Reply, Request, ToolChoice};
 use record::{
-    Call, Completion, Fault, Message, Sampling, Seed, StopReason, TaskId, ToolCall, WeightVersion,
+    Call, Completion, Fault, LogLine, Message, Sampling, Seed, StopReason, TaskId, ToolCall,
+    WeightVersion,
 };
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ pub struct Cx {
     task: TaskId,
     calls: Vec<Call>,
     turn: Option<u32>,
+    log: Vec<LogLine>,
     overlap: Overlap,
 }
 
@@ -50,8 +52,15 @@ impl Cx {
             task,
             calls: Vec::new(),
             turn: None,
+            log: Vec::new(),
             overlap,
         }
+    }
+
+    /// Leaves a line for a log of the run: what goes with the episode and is no fact of it, such as how long its
+    /// tests took.
+    pub fn log(&mut self, line: LogLine) {
+        self.log.push(line);
     }
 
     /// Says which turn of the study's dialogue the calls from here on are made in: step advantages compare
@@ -325,8 +334,9 @@ impl Cx {
         self.seed.stream(purpose, 0)
     }
 
-    pub(crate) fn into_calls(self) -> Vec<Call> {
-        self.calls
+    /// The calls, and the lines for logs.
+    pub(crate) fn into_parts(self) -> (Vec<Call>, Vec<LogLine>) {
+        (self.calls, self.log)
     }
 }
 

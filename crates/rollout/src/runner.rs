@@ -1,9 +1,13 @@
 //! Plays groups of episodes concurrently and gives all of them back, in order.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use record::{Episode, EpisodeId, Fault, FaultKind, Group, Outcome, Seed};
+use record::{Episode, EpisodeId, Fault, FaultKind, Group, LogLine, Outcome, Seed};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::{sync::Semaphore, task::JoinHandle};
@@ -42,6 +46,17 @@ pub struct Progress<'a> {
     pub episodes: usize,
     /// The one that has just ended.
     pub episode: &'a Episode,
+    /// Wall seconds of its plays, waiting for others included.
+    pub seconds: f64,
+    /// Its lines for logs.
+    pub log: &'a [LogLine],
+}
+
+/// An episode, and what is no fact of it.
+struct Ended {
+    episode: Episode,
+    seconds: f64,
+    log: Vec<LogLine>,
 }
 
 #[derive(Debug, Error)]
@@ -182,17 +197,19 @@ impl<S: Study> Runner<S> {
             }
         }
         let episodes = done.len() + playing.len();
-        while let Some(episode) = playing.next().await {
-            let episode = episode.map_err(|error| RolloutError::Panicked {
+        while let Some(ended) = playing.next().await {
+            let ended = ended.map_err(|error| RolloutError::Panicked {
                 step,
                 message: error.to_string(),
             })?;
             progress(Progress {
                 episodes_done: done.len() + 1,
                 episodes,
-                episode: &episode,
+                episode: &ended.episode,
+                seconds: ended.seconds,
+                log: &ended.log,
             });
-            done.push(episode);
+            done.push(ended.episode);
         }
         done.sort_by_key(|episode: &Episode| episode.id);
         let groups = into_groups(first, tasks, done);
@@ -229,10 +246,11 @@ async fn play_episode<S: Study>(
     permits: Arc<Semaphore>,
     id: EpisodeId,
     context: impl Fn() -> Cx,
-) -> Episode {
+) -> Ended {
     // The semaphore is never closed; without a permit the episode would still be correct.
     let _permit = permits.acquire().await.ok();
-    let mut retries = 0;
+    let began = Instant::now();
+    let (mut retries, mut log) = (0, Vec::new());
     loop {
         let mut cx = context();
         let played = within_deadline(&options, study.play(&task, &mut cx)).await;
@@ -245,18 +263,25 @@ async fn play_episode<S: Study>(
             ),
             Err(fault) if fault.kind == FaultKind::Infra && retries < options.retries => {
                 retries += 1;
+                log.extend(cx.into_parts().1);
                 continue;
             }
             Err(fault) => (fault.into(), serde_json::Value::Null),
         };
-        let calls = cx.into_calls();
-        return Episode {
+        let (calls, lines) = cx.into_parts();
+        log.extend(lines);
+        let episode = Episode {
             id,
             task: task.id().clone(),
             calls,
             outcome,
             retries,
             notes,
+        };
+        return Ended {
+            episode,
+            seconds: began.elapsed().as_secs_f64(),
+            log,
         };
     }
 }
@@ -312,7 +337,7 @@ fn fault_message(outcome: &Outcome) -> Option<String> {
 }
 
 /// A spawned task that dies with the step that asked for it.
-struct AbortOnDrop(JoinHandle<Episode>);
+struct AbortOnDrop(JoinHandle<Ended>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -321,7 +346,7 @@ impl Drop for AbortOnDrop {
 }
 
 impl Future for AbortOnDrop {
-    type Output = Result<Episode, tokio::task::JoinError>;
+    type Output = Result<Ended, tokio::task::JoinError>;
 
     fn poll(
         mut self: std::pin::Pin<&mut Self>,

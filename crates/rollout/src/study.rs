@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future};
 
-use record::{Episode, Estimate, Fault, Group, Reward, TaskId};
+use record::{Episode, EpisodeId, Estimate, Fault, Group, Reward, TaskId};
 
 use crate::Cx;
 
@@ -45,10 +45,14 @@ pub trait Study: Send + Sync + 'static {
     /// place to refill caches, so that a resumed run counts the same hits as an uninterrupted one.
     fn replay(&self, episode: &Episode);
 
-    /// Lines for logs that go with an episode and are no facts of it, such as how long its tests took: those of
-    /// its task since this was last asked. Whoever keeps episodes before they are committed keeps these too.
-    fn take_log(&self, _episode: &Episode) -> Vec<serde_json::Value> {
-        Vec::new()
+    /// How long what is measured took: as [`Self::evaluation_metrics`], of seconds, which differ from run to run.
+    /// Episodes whose seconds nobody has measured are in none.
+    fn evaluation_timings(
+        &self,
+        _groups: &[Group],
+        _seconds: &BTreeMap<EpisodeId, f64>,
+    ) -> BTreeMap<String, Estimate> {
+        BTreeMap::new()
     }
 }
 

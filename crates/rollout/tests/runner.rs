@@ -19,7 +19,8 @@ use std::{
 use chat::{BpeOptions, Chat, Tokenizer};
 use policy::ScriptedPolicy;
 use record::{
-    Episode, EpisodeId, Estimate, Fault, Group, Message, Outcome, Reward, Sampling, Seed, TaskId,
+    Episode, EpisodeId, Estimate, Fault, Group, LineLog, LogLine, Message, Outcome, Reward,
+    Sampling, Seed, TaskId,
 };
 use rollout::{Cx, Options, Played, Progress, Roles, RolloutError, Runner, Study, Tally, TaskRow};
 use serde_json::json;
@@ -77,6 +78,8 @@ impl Study for Failing {
             *count += 1;
             *count - 1
         };
+        let fields = json!({"task_id": task.id.0, "play": play});
+        cx.log(LogLine::new(LineLog::Events, "played", fields));
         let answer = cx.ask("speaker", &[Message::user("?")]).await?;
         tokio::time::sleep(Duration::from_millis(2)).await;
         let reward = match task.fates[play.min(task.fates.len() - 1)] {
@@ -335,6 +338,35 @@ async fn concurrency_changes_nothing() {
         .map(|one| one.id.member)
         .collect();
     assert_eq!(members, [0, 1, 2].repeat(5));
+}
+
+/// Lines are given with their episode, those of plays that were retried too, and how long it all took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_for_logs_go_with_their_episodes() {
+    let row = |name: &str, fates: &[Fate]| {
+        let (id, fates) = (TaskId(name.to_owned()), fates.to_vec());
+        Arc::new(Row { id, fates })
+    };
+    let tasks = [
+        row("again", &[Fate::Infra, Fate::Graded]),
+        row("once", &[Fate::Graded]),
+        row("late", &[Fate::Hangs]),
+    ];
+    let runner = Runner::new(Arc::new(Failing::default()), roles(), options(1.0));
+    let mut seen = BTreeMap::new();
+    let note = |ended: Progress<'_>| {
+        assert!(ended.seconds > 0.0);
+        let own = |line: &LogLine| {
+            assert_eq!(line.fields["task_id"], ended.episode.task.0);
+            line.fields["play"].as_u64().unwrap()
+        };
+        let plays: Vec<u64> = ended.log.iter().map(own).collect();
+        seen.insert(ended.episode.task.0.clone(), plays);
+    };
+    runner.play(1, &tasks, 1, Seed(1), note).await.unwrap();
+    let expected = [("again", vec![0, 1]), ("late", vec![0]), ("once", vec![0])];
+    let expected = expected.map(|(task, plays)| (task.to_owned(), plays));
+    assert_eq!(seen, BTreeMap::from(expected));
 }
 
 /// What a step abandons stops playing.

@@ -13,7 +13,7 @@ use code::{
     Patch,
     graph::{Chunk, ListedGraph},
 };
-use record::Fault;
+use record::{Fault, LogLine};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ pub struct Proposal {
     pub summary: String,
     /// The greatest is tried first.
     pub confidence: f64,
+    /// Whoever proposes it has run its tests and counted it: see [`Effort::candidates`].
+    pub counted: bool,
 }
 
 /// What came of asking a patch model.
@@ -122,6 +124,8 @@ pub enum Proposed {
 pub struct Answered {
     pub proposed: Proposed,
     pub effort: Effort,
+    /// The runs of tests that it took, as lines of `logs/test_runs.jsonl`.
+    pub log: Vec<LogLine>,
 }
 
 impl From<Proposed> for Answered {
@@ -129,6 +133,7 @@ impl From<Proposed> for Answered {
         Self {
             proposed,
             effort: Effort::default(),
+            log: Vec::new(),
         }
     }
 }
@@ -136,7 +141,8 @@ impl From<Proposed> for Answered {
 /// What a patch model tried in workplaces of its own before it answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Candidates that were run against tests.
+    /// Candidates: changes that were made and whose tests were run. That the one that is proposed is then tested
+    /// again in the planner's work tree makes it no other.
     pub candidates: usize,
     /// Runs of tests, those of candidates and all others.
     pub test_runs: usize,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use record::{Fault, Reward};
+use record::{Fault, LineLog, LogLine, Reward};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     Task,
@@ -38,7 +38,8 @@ pub struct Notes {
     pub repaired: bool,
     /// All that the repairs that were kept changed, as one unified diff.
     pub patch: String,
-    /// Candidate patches that were tried, and runs of tests that everything took.
+    /// Candidate patches that were tried, and runs of tests that everything took: one of a candidate at least, and
+    /// those of the checkout before and of the work tree after.
     pub candidates: usize,
     pub test_runs: usize,
     /// How often each fault's code came up.
@@ -91,8 +92,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Plays to the end of the episode and closes the workplace. Second, the runs of tests in it: how long they
-    /// took is no fact of the episode.
+    /// Plays to the end of the episode, leaves the lines of its runs of tests with `cx`, and closes the workplace.
     ///
     /// # Errors
     /// What kept the policy, the sandbox or the tests from answering.
@@ -102,7 +102,7 @@ impl Stage<'_> {
         sources: Sources,
         workplace: Workplace,
         cx: &mut Cx,
-    ) -> Result<(Notes, Vec<journal::TestRun>), Fault> {
+    ) -> Result<Notes, Fault> {
         let mut planner = Planner::new(self.planner, cx.seed("planner"));
         let (mut env, mut observation) = PlannerEnv::reset(
             task,
@@ -121,19 +121,28 @@ impl Stage<'_> {
             ..Notes::default()
         };
         loop {
-            let asked = planner.ask(env.steps(), &observation, cx).await?;
-            let choice = planner.choose(asked, &env);
-            let step = env.step(&choice.reply, cx).await?;
-            if let Some(call) = choice.call {
+            let asked = planner.ask(env.steps(), &observation, cx);
+            let choice = match env.in_time(asked).await {
+                Some(asked) => Some(planner.choose(asked?, &env)),
+                None => None,
+            };
+            let step = match &choice {
+                Some(choice) => env.step(&choice.reply, cx).await?,
+                None => env.out_of_time()?,
+            };
+            let choice = choice.as_ref();
+            let call = choice.and_then(|choice| choice.call);
+            if let Some(call) = call {
                 cx.reward_step(call, step.reward)?;
             }
             notes.count(&step.info);
+            let action = choice.and_then(|choice| choice.reply.action.as_ref().ok());
             let note = StepNote {
                 step: env.steps(),
-                action: choice.reply.action.as_ref().ok().map(|it| it.record()),
-                reply: choice.text,
-                call: choice.call,
-                fallback: choice.fallback,
+                action: action.map(|action| action.record()),
+                reply: choice.and_then(|choice| choice.text.clone()),
+                call,
+                fallback: choice.and_then(|choice| choice.fallback.clone()),
                 reward: step.reward,
                 components: step.components,
                 info: slim(step.info),
@@ -145,19 +154,22 @@ impl Stage<'_> {
             }
             notes.steps.push(note);
             observation = step.observation;
-            if step.done || choice.gives_up {
+            if step.done || choice.is_some_and(|choice| choice.gives_up) {
                 notes.gave_up = !step.done;
                 break;
             }
         }
         notes.stop_reason = env.ended();
+        // What was under way when the time was over may have left anything in the work tree.
+        let in_time = notes.stop_reason != Some(StopReason::Timeout);
         notes.patch = match env.patches() {
-            [] => String::new(),
-            _ => env.workplace().diff().await?,
+            [_, ..] if in_time => env.workplace().diff().await?,
+            _ => String::new(),
         };
         notes.memory = env.memory_listing();
         notes.resolved = match notes.stop_reason {
             Some(StopReason::Submitted | StopReason::Repaired) => true,
+            Some(StopReason::Timeout) => false,
             _ if env.patches().is_empty() => false,
             // Repairs were kept and never submitted: only the tests can tell.
             _ => {
@@ -170,8 +182,9 @@ impl Stage<'_> {
             }
         };
         let log = env.workplace().take_log();
+        log.into_iter().for_each(|line| cx.log(line));
         env.close().await?;
-        Ok((notes, log))
+        Ok(notes)
     }
 }
 
@@ -203,19 +216,30 @@ impl Notes {
         reward
     }
 
-    /// Fields of the lines of `logs/events.jsonl`, one a step.
-    pub fn events(&self, task: &record::TaskId) -> Vec<Map<String, Value>> {
-        let event = |step: &StepNote| {
+    /// What ended it, in a word: `gave_up` where it was the planner.
+    pub fn ended_by(&self) -> Option<String> {
+        let reason = serde_json::to_value(self.stop_reason).ok()?;
+        let gave_up = self.gave_up.then(|| "gave_up".to_owned());
+        reason.as_str().map(str::to_owned).or(gave_up)
+    }
+
+    /// Lines of `logs/events.jsonl`, one a step and one for the whole.
+    pub fn events(&self) -> Vec<LogLine> {
+        let event = |kind, fields| LogLine::new(LineLog::Events, kind, fields);
+        let step = |step: &StepNote| {
             let fields = json!({
-                "task_id": task.0, "step": step.step, "action": step.action, "reward": step.reward,
+                "step": step.step, "action": step.action, "reward": step.reward,
                 "info": step.info, "fallback": step.fallback,
             });
-            match fields {
-                Value::Object(fields) => fields,
-                _ => Map::new(),
-            }
+            event("planner_step", fields)
         };
-        self.steps.iter().map(event).collect()
+        let end = json!({
+            "repo": self.repo, "family": self.family, "ended_by": self.ended_by(),
+            "resolved": self.resolved, "graded": self.graded, "steps": self.steps.len(),
+            "candidates": self.candidates, "test_runs": self.test_runs,
+        });
+        let steps = self.steps.iter().map(step);
+        steps.chain([event("planner_ended", end)]).collect()
     }
 }
 

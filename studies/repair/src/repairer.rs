@@ -102,7 +102,7 @@ pub struct RepairRecord {
     pub changed_files: Vec<String>,
     /// The patched files are Python.
     pub lint_ok: bool,
-    /// Patches that were tried.
+    /// Candidates that were tried: those that the patch model ran itself, else the patches that it proposed.
     pub candidates: usize,
     /// Of the best patch.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,16 +1,10 @@
 //! The study as the runner plays it.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use journal::TestRun;
-use record::{Episode, Estimate, Fault, Group, TaskId};
+use record::{Episode, EpisodeId, Estimate, Fault, Group};
 use rollout::{Cx, Played, Study};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::{
     Task,
@@ -46,7 +40,6 @@ pub struct Repair {
     watch: Option<Watch>,
     graded_in: Option<Testbeds>,
     remembered: Option<Arc<Remembered>>,
-    test_log: Mutex<BTreeMap<TaskId, Vec<TestRun>>>,
 }
 
 /// Is told every step as it is made.
@@ -77,13 +70,7 @@ impl Repair {
             watch: None,
             graded_in: None,
             remembered: None,
-            test_log: Mutex::default(),
         }
-    }
-
-    fn log(&self, task: &TaskId, runs: Vec<TestRun>) {
-        let mut log = self.test_log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.entry(task.clone()).or_default().extend(runs);
     }
 
     /// Grades every patch that an episode says to resolve its task once more, in a fresh checkout of these
@@ -132,8 +119,7 @@ impl Repair {
             count: &self.count,
             watch: self.watch.as_deref(),
         };
-        let (mut notes, log) = stage.play(task, sources, workplace, cx).await?;
-        self.log(&task.id, log);
+        let mut notes = stage.play(task, sources, workplace, cx).await?;
         if let Some(testbeds) = self.graded_in.as_ref().filter(|_| notes.resolved) {
             let resolved = self.resolves(task, &notes.patch, testbeds).await?;
             (notes.graded, notes.resolved) = (Some(resolved), resolved);
@@ -175,6 +161,7 @@ impl Repair {
             let mut apart = testbed.open_when_needed();
             let sources = Sources::of(task, &mut apart).await?;
             let observed = search::observe(&mut apart, &SearchSettings::default()).await?;
+            workplace.add_log(apart.take_log());
             apart.close().await?;
             let found = suspects(&task.public.issue, sources.graph(), &observed, most);
             Ok(sources.with_suspects(found, Arc::new(observed)))
@@ -189,6 +176,7 @@ impl Study for Repair {
 
     async fn play<'a>(&'a self, task: &'a Task, cx: &'a mut Cx) -> Result<Played, Fault> {
         let notes = self.play_notes(task, cx).await?;
+        notes.events().into_iter().for_each(|event| cx.log(event));
         Ok(Played {
             reward: notes.reward(),
             notes: serde_json::to_value(&notes).map_err(Fault::grader)?,
@@ -213,12 +201,13 @@ impl Study for Repair {
         metrics::of_evaluation(groups)
     }
 
-    fn replay(&self, _: &Episode) {}
-
-    /// The runs of tests in the work trees of planners, as lines of `logs/test_runs.jsonl`.
-    fn take_log(&self, episode: &Episode) -> Vec<Value> {
-        let mut log = self.test_log.lock().unwrap_or_else(PoisonError::into_inner);
-        let runs = log.remove(&episode.task).unwrap_or_default();
-        runs.iter().map(|run| json!(run)).collect()
+    fn evaluation_timings(
+        &self,
+        groups: &[Group],
+        seconds: &BTreeMap<EpisodeId, f64>,
+    ) -> BTreeMap<String, Estimate> {
+        metrics::timings_of_evaluation(groups, seconds)
     }
+
+    fn replay(&self, _: &Episode) {}
 }

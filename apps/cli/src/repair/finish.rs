@@ -25,7 +25,6 @@ pub(super) struct Ending<'a> {
     pub(super) checkout: &'a Checkout,
     pub(super) task: &'a Task,
     pub(super) notes: &'a Notes,
-    pub(super) candidates: usize,
     pub(super) partial: Option<Partial>,
     pub(super) screen: Screen,
 }
@@ -68,7 +67,7 @@ impl Ending<'_> {
                 "steps": notes.steps.len(),
                 "stop_reason": notes.stop_reason,
                 "fallbacks": fallbacks,
-                "candidates": self.candidates,
+                "candidates": notes.candidates,
                 "test_runs": notes.test_runs,
                 "tests": tests,
                 "fail_to_pass": self.task.checks.fail_to_pass,
@@ -114,7 +113,7 @@ impl Ending<'_> {
         Err(Failure::Failed(anyhow!(
             "no patch was found that makes {tests} pass and keeps the others: {}. {} and {} were tried. {} is as it was",
             self.why(),
-            count_of(self.candidates, "candidate"),
+            count_of(self.notes.candidates, "candidate"),
             count_of(self.notes.test_runs, "test run"),
             args.repo.display()
         )))

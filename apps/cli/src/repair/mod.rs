@@ -171,7 +171,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let told = candidates.clone();
     let study = Repair::new(config(args), testbeds.clone(), Arc::new(repairer), count).watched(
         Arc::new(move |_, step| {
-            let is_planned = told.end();
+            let is_planned = told.end(step);
             tell::step(step, is_planned, screen);
         }),
     );
@@ -207,11 +207,6 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         args,
         checkout: &checkout,
         task: &task,
-        // What a search proposes is one of the candidates that it ran.
-        candidates: match args.patch_model {
-            Some(_) => notes.candidates,
-            None => candidates.count(),
-        },
         notes: &notes,
         partial,
         screen,

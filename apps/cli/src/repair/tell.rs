@@ -92,6 +92,7 @@ impl Candidates {
             Fate::Crashed => "the interpreter dies".to_owned(),
             Fate::Breaking => "mends failing tests and breaks others".to_owned(),
             Fate::Passing => "passes".to_owned(),
+            Fate::Unchecked => "mends failing tests, after one that passes".to_owned(),
         };
         let is_told = recent <= SHOWN || matches!(tried.fate, Fate::Breaking | Fate::Passing);
         if is_told {
@@ -106,17 +107,17 @@ impl Candidates {
     }
 
     /// Of the repair that is over; whether its plan was told.
-    pub(super) fn end(&self) -> bool {
+    pub(super) fn end(&self, step: &StepNote) -> bool {
         let recent = self.recent.swap(0, Ordering::Relaxed);
-        if recent > SHOWN {
-            let recent = count_of(recent, "candidate");
-            self.screen.say(format!("     {recent} in all"));
+        // Those that ran at the same time as one that passes, and stood behind it, were not told.
+        let run = step.info["candidates"].as_u64().unwrap_or_default() as usize;
+        let untold = run.saturating_sub(recent);
+        if recent > SHOWN || (recent > 0 && untold > 0) {
+            self.all.fetch_add(untold, Ordering::Relaxed);
+            let run = count_of(run, "candidate");
+            self.screen.say(format!("     {run} in all"));
         }
         self.planned.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.all.load(Ordering::Relaxed)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use eval::{Evaluated, Suite, evaluate};
-use journal::Evaluation;
-use record::{Episode, Seed};
+use journal::{Evaluation, Kept};
+use record::{LineLog, LogLine, Outcome as Ended, Seed};
 use rollout::{Options as RolloutOptions, Progress, Roles, Runner, Study};
-use serde_json::Value;
+use serde_json::{Value, json};
 use train::Stop;
 
 use super::{Engines, Frame};
@@ -40,7 +40,7 @@ impl<S: Study> Played<'_, S> {
         stop: &Stop,
         on_progress: impl Fn(u64),
     ) -> Outcome<Option<Evaluated>> {
-        let keep = |_: &Episode, _| Ok(());
+        let keep = |_: &Progress<'_>| Ok(());
         self.play_rest(engines, stop, (Vec::new(), keep), on_progress)
     }
 
@@ -49,18 +49,17 @@ impl<S: Study> Played<'_, S> {
         &self,
         engines: &Engines,
         stop: &Stop,
-        (finished, keep): (
-            Vec<Episode>,
-            impl Fn(&Episode, Vec<Value>) -> journal::Result<()>,
-        ),
+        (finished, keep): (Vec<Kept>, impl Fn(&Progress<'_>) -> journal::Result<()>),
         on_progress: impl Fn(u64),
     ) -> Outcome<Option<Evaluated>> {
         let (study, roles) = (self.study.clone(), self.roles.clone());
+        let seconds = finished.iter().map(|it| (it.episode.id, it.seconds));
+        let seconds = seconds.collect();
+        let finished = finished.into_iter().map(|it| it.episode);
         let runner = Runner::new(study, roles, self.rollout.clone()).with_finished(finished);
         let lost = OnceCell::new();
         let done = |progress: Progress<'_>| {
-            let log = self.study.take_log(progress.episode);
-            if let Err(error) = keep(progress.episode, log) {
+            if let Err(error) = keep(&progress) {
                 // The first failure is told; nothing is kept after it.
                 let _ = lost.set(error);
             }
@@ -75,6 +74,7 @@ impl<S: Study> Played<'_, S> {
             samples: self.samples,
             // The same draws for every policy, so that they are compared on equal luck.
             seed: self.seed.stream("evaluation", 0),
+            seconds,
         };
         let played = engines.runtime.block_on(async {
             tokio::select! {
@@ -96,17 +96,6 @@ impl Frame<'_> {
         suite: &Played<'_, S>,
         line: impl Fn(&Evaluated) -> String,
     ) -> Outcome<()> {
-        self.suite_with(suite, line, |_, _| Ok(()))
-    }
-
-    /// As [`Self::suite`]; `before` writes what belongs to the evaluation, before it is committed. It is given
-    /// the lines for logs that were kept with the episodes, in the episodes' order.
-    pub(crate) fn suite_with<S: Study>(
-        &self,
-        suite: &Played<'_, S>,
-        line: impl Fn(&Evaluated) -> String,
-        before: impl FnOnce(&Evaluated, Vec<Value>) -> Outcome<()>,
-    ) -> Outcome<()> {
         let name = suite.name;
         if let Some(done) = self.replay.evaluation(name) {
             if let Some(reference) = &done.episodes {
@@ -123,13 +112,14 @@ impl Frame<'_> {
             let work = self.screen.work(name, suite.episodes());
             let played = if suite.keeps {
                 let (kept, finished) = self.run.kept_episodes(name).failed()?;
-                let finished: Vec<Episode> = finished.into_iter().map(|it| it.episode).collect();
                 if !finished.is_empty() {
                     let n = finished.len();
                     self.screen
                         .say(format!("  {name}: {n} episodes were played before"));
                 }
-                let keep = |episode: &Episode, log| kept.keep(episode, log);
+                let keep = |ended: &Progress<'_>| {
+                    kept.keep(ended.episode, ended.seconds, &lines(name, ended))
+                };
                 let rest = (finished, keep);
                 suite.play_rest(self.engines, self.stop, rest, |done| work.at(done))
             } else {
@@ -138,28 +128,22 @@ impl Frame<'_> {
             let evaluated = played?.ok_or_else(|| self.interrupted())?;
             work.done(line(&evaluated));
             let tokens = evaluated.sampled_tokens;
-            before(&evaluated, self.kept_lines(suite)?)?;
-            self.commit(evaluated)?;
+            self.commit(evaluated, suite.keeps)?;
             Ok(tokens)
         })
     }
 
-    /// Those of this process and of those before it.
-    fn kept_lines<S: Study>(&self, suite: &Played<'_, S>) -> Outcome<Vec<Value>> {
-        if !suite.keeps {
-            return Ok(Vec::new());
-        }
-        let (_, mut kept) = self.run.kept_episodes(suite.name).failed()?;
-        kept.sort_by_key(|kept| kept.episode.id);
-        Ok(kept.into_iter().flat_map(|kept| kept.log).collect())
-    }
-
-    fn commit(&self, evaluated: Evaluated) -> Outcome<()> {
+    fn commit(&self, evaluated: Evaluated, keeps: bool) -> Outcome<()> {
         let evaluation = Evaluation {
             name: evaluated.name,
             policy: evaluated.policy,
             n_tasks: evaluated.n_tasks as u64,
             metrics: evaluated.metrics,
+            timings: evaluated.timings,
+            episode_seconds: match keeps {
+                true => evaluated.episode_seconds,
+                false => Vec::new(),
+            },
             episodes: None,
         };
         self.run
@@ -167,6 +151,44 @@ impl Frame<'_> {
             .failed()?;
         Ok(())
     }
+}
+
+/// What the logs say of an episode that has ended: its own lines, then how it ended, each with whose it is.
+fn lines(evaluation: &str, ended: &Progress<'_>) -> Vec<LogLine> {
+    let episode = ended.episode;
+    let mut end = json!({
+        "outcome": match episode.outcome {
+            Ended::Graded { .. } => "graded",
+            Ended::InfraFault { .. } => "infra_fault",
+            Ended::GraderFault { .. } => "grader_fault",
+            Ended::Timeout { .. } => "timeout",
+        },
+        "duration_sec": ended.seconds,
+    });
+    match &episode.outcome {
+        Ended::Graded { reward } => {
+            end["reward"] = reward.total.into();
+            end["components"] = json!(reward.components);
+        }
+        Ended::InfraFault { message }
+        | Ended::GraderFault { message }
+        | Ended::Timeout { message } => end["message"] = message.as_str().into(),
+    }
+    let end = LogLine::new(LineLog::Events, "episode_ended", end);
+    let whose = [
+        ("evaluation", Value::from(evaluation)),
+        ("task_id", Value::from(episode.task.0.as_str())),
+        ("sample", Value::from(episode.id.member)),
+    ];
+    let mut lines: Vec<LogLine> = ended.log.iter().cloned().chain([end]).collect();
+    for line in &mut lines {
+        let whose = whose
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let own = std::mem::take(&mut line.fields);
+        line.fields = whose.chain(own).collect();
+    }
+    lines
 }
 
 /// Episodes without a verdict at the end of an evaluation's line, where there are any.

@@ -31,7 +31,13 @@ impl Frame<'_> {
             return Ok(());
         }
         self.run.phase_started(phase).failed()?;
-        let tokens = work()?;
+        let tokens = match work() {
+            Err(stopped @ Failure::Interrupted { .. }) => {
+                self.run.stopped().failed()?;
+                return Err(stopped);
+            }
+            done => done?,
+        };
         self.run.phase_ended(phase, tokens).failed()
     }
 

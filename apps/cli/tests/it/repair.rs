@@ -1,7 +1,7 @@
 //! Repairs from outside: a recipe that only evaluates, one issue of one repository, and what is left behind.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Stdio,
@@ -43,6 +43,13 @@ fn predictions(run: &Path) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+/// The lines of a log of one kind.
+fn lines(run: &Path, log: &str, kind: &str) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("logs").join(log)).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.filter(|line: &Value| line["kind"] == kind).collect()
 }
 
 /// A package of two functions, one of them wrong, with unittest tests.
@@ -100,24 +107,72 @@ fn a_recipe_that_only_evaluates_repairs_what_it_can() {
         .filter(|one| one["model_patch"] != "")
         .count();
     assert_eq!(patched as f64, 8.0 * value("resolved"));
-    for log in ["events.jsonl", "test_runs.jsonl"] {
-        let text = fs::read_to_string(run.join("logs").join(log)).unwrap();
-        let kinds: Vec<Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        let wanted = if log == "events.jsonl" {
-            "planner_step"
-        } else {
-            "test_run"
-        };
-        assert!(
-            kinds.iter().any(|line| line["kind"] == wanted),
-            "{log} has no {wanted}"
-        );
+    // A line a step, an episode and a run of tests.
+    let count = |log: &str, kind: &str| lines(&run, log, kind).len() as f64;
+    assert_eq!(count("events.jsonl", "planner_step"), 8.0 * value("steps"));
+    assert_eq!(count("events.jsonl", "episode_ended"), 8.0);
+    assert_eq!(
+        count("test_runs.jsonl", "test_run"),
+        8.0 * value("test_runs")
+    );
+    let mut candidates: Vec<Value> = lines(&run, "test_runs.jsonl", "test_run");
+    candidates.retain(|line| line["candidate"].is_object());
+    let named = |line: &Value| format!("{} {}", line["task_id"], line["candidate"]["number"]);
+    let named: BTreeSet<String> = candidates.iter().map(named).collect();
+    assert_eq!(named.len() as f64, 8.0 * value("candidates"));
+    // How long it took is told apart from what does not change.
+    assert!(evaluation["metrics"]["seconds"].is_null());
+    let timings = evaluation["timings"].as_object().unwrap();
+    assert!(timings["seconds"]["value"].as_f64().unwrap() > 0.0);
+    assert!(timings.keys().any(|name| name.starts_with("seconds/repo/")));
+    let said = String::from_utf8_lossy(&output.stdout);
+    for heading in ["by package", "by kind of bug", "test runs", "time in all"] {
+        assert!(said.contains(heading), "{heading}: {said}");
     }
     let report = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(report.contains("By package") && report.contains("The patch that was kept"));
+    assert!(report.contains("What ended episodes") && report.contains("time in all"));
+}
+
+#[test]
+fn episodes_that_run_out_of_time_have_failed_and_are_no_faults() {
+    let directory = TempDir::new().unwrap();
+    let (recipe, run) = (package(RECIPE), directory.path().join("run"));
+    let evaluate = |arguments: &[&str]| {
+        let first = [
+            "eval".as_ref(),
+            recipe.as_os_str(),
+            "--run".as_ref(),
+            run.as_os_str(),
+        ];
+        let mut command = etude(directory.path(), first);
+        command
+            .args(["--limit", "2", "--trajectory-timeout"])
+            .args(arguments);
+        command.output().unwrap()
+    };
+    let output = evaluate(&["1801"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("raise rollout.deadline_s"),
+        "{}",
+        stderr(&output)
+    );
+    let output = evaluate(&["0.001", "--timeout-penalty", "0.25"]);
+    assert_success(&output);
+    let evaluation = &summary(&run)["evaluations"][0];
+    let value = |name: &str| evaluation["metrics"][name]["value"].as_f64();
+    assert_eq!(
+        (value("resolved"), value("ended/timeout")),
+        (Some(0.0), Some(1.0))
+    );
+    assert_eq!(value("reward/timeout"), Some(-0.25));
+    assert_eq!(value("no_verdict_rate"), None);
+    let ended = lines(&run, "events.jsonl", "planner_ended");
+    assert!(
+        ended.iter().all(|line| line["ended_by"] == "timeout"),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -180,13 +235,26 @@ fn a_killed_evaluation_plays_no_finished_task_again_and_ends_the_same() {
     assert_eq!(predictions(&cut), predictions(&whole));
     let metrics = |run: &Path| summary(run)["evaluations"][0]["metrics"].clone();
     assert_eq!(metrics(&cut), metrics(&whole));
-    // Of the episodes before the kill too, in the order of tasks.
-    let selected = |run: &Path| -> Vec<Value> {
-        let text = fs::read_to_string(run.join("logs/test_runs.jsonl")).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        lines.map(|line: Value| line["selector"].clone()).collect()
+    // Of the episodes before the kill too, each once: in the order in which they ended, so sorted by task here, and
+    // those of a task in the order in which they were made.
+    let logged = |run: &Path, log: &str, kind: &str| -> Vec<Value> {
+        let mut lines = lines(run, log, kind);
+        for line in &mut lines {
+            for name in ["ts", "run_id", "duration_sec", "stdout"] {
+                line.as_object_mut().unwrap().remove(name);
+            }
+        }
+        lines.sort_by_key(|line| line["task_id"].to_string());
+        lines
     };
-    assert_eq!(selected(&cut), selected(&whole));
+    for (log, kind) in [
+        ("test_runs.jsonl", "test_run"),
+        ("events.jsonl", "planner_step"),
+        ("events.jsonl", "planner_ended"),
+        ("events.jsonl", "episode_ended"),
+    ] {
+        assert_eq!(logged(&cut, log, kind), logged(&whole, log, kind), "{kind}");
+    }
 }
 
 #[test]

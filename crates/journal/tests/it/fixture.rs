@@ -111,7 +111,7 @@ pub(crate) fn evaluation(name: &str) -> Evaluation {
                 high: 0.65,
             },
         )]),
-        episodes: None,
+        ..Evaluation::default()
     }
 }
 

@@ -1,28 +1,41 @@
-//! What was resolved beside planners that nobody trained, by package and by kind of bug.
+//! What was resolved, and at what cost, by package and by kind of bug; planners that nobody trained beside; and what
+//! ended episodes.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use journal::{Evaluation, Replay};
+use repair::{metrics::notes_of, play::Notes};
 use serde::Serialize;
 
 use crate::{
     comparison::{self, Comparison},
-    words::Unit,
+    run_view::RunView,
+    words,
 };
 
-/// What tasks are grouped by, and the metric's beginning.
-const GROUPINGS: [(&str, &str); 2] = [
-    ("By package", "resolved/repo/"),
-    ("By kind of bug", "resolved/family/"),
+/// What tasks are grouped by, and the group of a task.
+const GROUPINGS: [(&str, &str, GroupOf); 2] = [
+    ("By package", "repo", |notes| Some(notes.repo.clone())),
+    ("By kind of bug", "family", |notes| notes.family.clone()),
 ];
+
+type GroupOf = fn(&Notes) -> Option<String>;
 
 /// What evaluations of planners that nobody trained begin with.
 const BASELINE: &str = "baseline/";
 /// What they are compared by.
-const COMPARED: [&str; 3] = ["resolved", "candidates", "test_runs"];
+const COMPARED: [&str; 4] = ["resolved", "candidates", "test_runs", "seconds"];
+/// Means a task that stand beside what was resolved.
+const COSTS: [(&str, &str); 3] = [
+    ("candidates", "candidates"),
+    ("test_runs", "test runs"),
+    ("seconds", "seconds"),
+];
 
 const ABOUT_BASELINES: &str = "Planners that nobody trained, on the same tasks with the same number of candidates, \
                                beside those of this run.";
-const ABOUT_GROUPS: &str =
-    "Share resolved, with 95 % intervals over tasks. Few tasks of a group make wide intervals.";
+const ABOUT_ENDS: &str = "Share of the episodes; “gave up” is a planner that had nothing left to try, “timeout” the \
+                          time limit of episodes.";
 
 /// One table a grouping.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,37 +46,125 @@ pub(super) struct Groups {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Grouping {
     title: &'static str,
-    about: &'static str,
+    about: String,
     comparison: Comparison,
+    further: Further,
+}
+
+/// Columns after those of evaluations, a row a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Further {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Groups {
-    pub(super) fn of(replay: &Replay) -> Self {
-        let evaluations = comparison::shown(replay);
-        let tables = GROUPINGS.iter().filter_map(|&(title, beginning)| {
-            let mut comparison =
-                Comparison::of_some(&evaluations, comparison::compared(replay), |metric| {
-                    metric.starts_with(beginning)
-                });
-            for row in &mut comparison.rows {
-                row.label = part(&row.label);
-                row.meaning = "";
-            }
-            let about = ABOUT_GROUPS;
-            (!comparison.rows.is_empty()).then_some(Grouping {
-                title,
-                about,
-                comparison,
-            })
-        });
+    pub(super) fn of(run: &RunView) -> Self {
+        let tables = baselines(&run.replay).into_iter();
+        let tables = tables.chain(
+            GROUPINGS
+                .iter()
+                .filter_map(|grouping| by_group(run, grouping)),
+        );
         Self {
-            tables: baselines(replay).into_iter().chain(tables).collect(),
+            tables: tables.chain(ends(&run.replay)).collect(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
+}
+
+fn by_group(
+    run: &RunView,
+    &(title, key, group_of): &(&'static str, &str, GroupOf),
+) -> Option<Grouping> {
+    let evaluations = comparison::shown(&run.replay);
+    let last = evaluations.last()?;
+    let beginning = format!("resolved/{key}/");
+    let mut comparison =
+        Comparison::of_some(&evaluations, comparison::compared(&run.replay), |metric| {
+            metric.starts_with(&beginning)
+        });
+    // Rows are in the order of names.
+    let names: BTreeSet<&str> = evaluations
+        .iter()
+        .flat_map(|one| one.measures())
+        .filter_map(|metric| metric.strip_prefix(&beginning))
+        .collect();
+    for row in &mut comparison.rows {
+        row.label = part(&row.label);
+        row.meaning = "";
+    }
+    let shares =
+        "Share resolved, with 95 % intervals over tasks. Few tasks of a group make wide intervals.";
+    let about = match evaluations.len() {
+        1 => format!("{shares} Candidates, test runs and seconds are means a task."),
+        _ => format!(
+            "{shares} Candidates, test runs and seconds are means a task, of {}.",
+            last.name
+        ),
+    };
+    (!names.is_empty()).then(|| Grouping {
+        title,
+        about,
+        comparison,
+        further: costs(run, last, key, group_of, &names),
+    })
+}
+
+/// Tasks of each group, what they cost in the mean, and their time in all.
+fn costs(
+    run: &RunView,
+    evaluation: &Evaluation,
+    key: &str,
+    group_of: GroupOf,
+    names: &BTreeSet<&str>,
+) -> Further {
+    let sums = sums(run, evaluation, group_of);
+    let is_timed = !evaluation.episode_seconds.is_empty();
+    let headings = COSTS.iter().map(|(_, heading)| *heading);
+    let headings = ["tasks"].into_iter().chain(headings);
+    let row = |name: &&str| {
+        let sum = sums.get(*name);
+        let tasks = sum.map_or_else(String::new, |sum| sum.tasks.len().to_string());
+        let means = COSTS.iter().map(|(metric, _)| {
+            let found = evaluation.measure(&format!("{metric}/{key}/{name}"));
+            found.map_or("–".to_owned(), |found| words::number(found.value))
+        });
+        let total = sum.filter(|_| is_timed);
+        let total = total.map(|sum| words::duration(sum.seconds));
+        let row = [tasks].into_iter().chain(means);
+        row.chain(is_timed.then(|| total.unwrap_or_default()))
+            .collect()
+    };
+    Further {
+        headings: headings.chain(is_timed.then_some("time in all")).collect(),
+        rows: names.iter().map(row).collect(),
+    }
+}
+
+/// Of the episodes of one group that reached their verdicts.
+#[derive(Default)]
+struct Sum {
+    tasks: BTreeSet<String>,
+    seconds: f64,
+}
+
+fn sums(run: &RunView, evaluation: &Evaluation, group_of: GroupOf) -> BTreeMap<String, Sum> {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let groups = run.episodes.get(&evaluation.name).into_iter().flatten();
+    let episodes = groups.flat_map(|group| &group.episodes);
+    let seconds = evaluation.episode_seconds.iter().copied();
+    for (episode, seconds) in episodes.zip(seconds.chain(std::iter::repeat(0.0))) {
+        if let Some(group) = notes_of(episode).and_then(|notes| group_of(&notes)) {
+            let sum = sums.entry(group).or_default();
+            sum.tasks.insert(episode.task.0.clone());
+            sum.seconds += seconds;
+        }
+    }
+    sums
 }
 
 fn baselines(replay: &Replay) -> Option<Grouping> {
@@ -83,55 +184,63 @@ fn baselines(replay: &Replay) -> Option<Grouping> {
     }
     Some(Grouping {
         title: "Beside planners that nobody trained",
-        about: ABOUT_BASELINES,
+        about: ABOUT_BASELINES.to_owned(),
         comparison,
+        further: Further::default(),
+    })
+}
+
+fn ends(replay: &Replay) -> Option<Grouping> {
+    let mut comparison = Comparison::of_some(&comparison::shown(replay), None, |metric| {
+        metric.starts_with("ended/")
+    });
+    for row in &mut comparison.rows {
+        row.label = part(&row.label);
+        row.meaning = "";
+    }
+    (!comparison.rows.is_empty()).then(|| Grouping {
+        title: "What ended episodes",
+        about: ABOUT_ENDS.to_owned(),
+        comparison,
+        further: Further::default(),
     })
 }
 
 /// `resolved: repo toolz` as `toolz`.
 fn part(label: &str) -> String {
     let inner = label.split_once(": ").map_or(label, |(_, inner)| inner);
-    let inner = inner
+    let name = inner
         .strip_prefix("repo ")
         .or_else(|| inner.strip_prefix("family "));
-    inner.unwrap_or(label).to_owned()
+    name.unwrap_or(inner).to_owned()
 }
 
-/// The same for the end of a run in the terminal.
-pub(super) fn tables(replay: &Replay) -> Vec<Vec<Vec<String>>> {
-    let evaluations = comparison::shown(replay);
-    let table = |&(title, beginning): &(&str, &str)| {
-        let mut names: Vec<&str> = evaluations
-            .iter()
-            .flat_map(|one| one.metrics.keys())
-            .filter_map(|metric| metric.strip_prefix(beginning))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let heading = std::iter::once(title.to_lowercase());
-        let heading = heading.chain(evaluations.iter().map(|one| one.name.clone()));
-        let rows = names.into_iter().map(|name| {
-            let cell = |one: &&Evaluation| {
-                one.metrics.get(&format!("{beginning}{name}")).map_or_else(
-                    || "–".to_owned(),
-                    |found| {
-                        format!(
-                            "{} ({})",
-                            Unit::Share.write(found.value),
-                            Unit::Share.bounds(*found)
-                        )
-                    },
-                )
-            };
-            let cells = evaluations.iter().map(cell);
-            // Named as in the page.
-            std::iter::once(name.replace(['_', '/'], " "))
-                .chain(cells)
-                .collect()
+/// The groups for the end of a run in the terminal.
+pub(super) fn tables(run: &RunView) -> Vec<Vec<Vec<String>>> {
+    let groupings = GROUPINGS
+        .iter()
+        .filter_map(|grouping| by_group(run, grouping));
+    let table = |grouping: Grouping| {
+        let columns = grouping.comparison.columns.iter();
+        let heading = [grouping.title.to_lowercase()].into_iter();
+        let only = grouping.comparison.columns.len() == 1;
+        let heading = heading.chain(columns.map(|column| match only {
+            true => "resolved".to_owned(),
+            false => column.name.clone(),
+        }));
+        let further = grouping.further.headings.iter();
+        let heading = heading.chain(further.map(|heading| (*heading).to_owned()));
+        let rows = grouping.comparison.rows.iter().zip(&grouping.further.rows);
+        let rows = rows.map(|(row, further)| {
+            let cells = row.cells.iter().map(|cell| {
+                cell.as_ref()
+                    .map_or_else(|| "–".to_owned(), comparison::Cell::said)
+            });
+            let label = [row.label.clone()].into_iter();
+            label.chain(cells).chain(further.iter().cloned()).collect()
         });
         let rows: Vec<Vec<String>> = rows.collect();
-        let heading: Vec<String> = heading.collect();
-        (!rows.is_empty()).then(|| [vec![heading], rows].concat())
+        [vec![heading.collect()], rows].concat()
     };
-    GROUPINGS.iter().filter_map(table).collect()
+    groupings.map(table).collect()
 }

@@ -34,7 +34,7 @@ impl Study for Repair {
     }
 
     fn results(&self, run: &RunView) -> Vec<Part> {
-        let groups = groups::Groups::of(&run.replay);
+        let groups = groups::Groups::of(run);
         if groups.is_empty() {
             return Vec::new();
         }
@@ -50,7 +50,7 @@ impl Study for Repair {
     }
 
     fn tables(&self, run: &RunView) -> Vec<Vec<Vec<String>>> {
-        groups::tables(&run.replay)
+        groups::tables(run)
     }
 
     fn samples_text(&self, run: &RunView, n: usize) -> String {

@@ -1,6 +1,5 @@
 //! Episodes to read: what the planner did, step by step, and what came of it.
 
-use record::Group;
 use repair::play::{Notes, StepNote};
 use serde::Serialize;
 use serde_json::Value;
@@ -69,14 +68,16 @@ struct Line {
 
 /// Every episode of the last evaluation, those not resolved first.
 pub(super) fn traces(run: &RunView) -> Vec<Trace> {
-    let mut traces: Vec<Trace> = last(run)
-        .iter()
-        .flat_map(|group| &group.episodes)
-        .filter_map(|episode| {
-            Some(Trace::of(
-                &episode.task.0,
-                &repair::metrics::notes_of(episode)?,
-            ))
+    let Some((evaluation, groups)) = comparison::with_episodes(run).pop() else {
+        return Vec::new();
+    };
+    let episodes = groups.iter().flat_map(|group| &group.episodes);
+    let mut traces: Vec<Trace> = episodes
+        .enumerate()
+        .filter_map(|(at, episode)| {
+            let notes = repair::metrics::notes_of(episode)?;
+            let seconds = evaluation.episode_seconds.get(at);
+            Some(Trace::of(&episode.task.0, &notes, seconds.copied()))
         })
         .collect();
     traces.sort_by_key(|trace| trace.resolved);
@@ -112,16 +113,8 @@ pub(super) fn traces_text(run: &RunView, n: usize) -> String {
     said.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The groups of the last evaluation.
-fn last(run: &RunView) -> &[Group] {
-    let evaluations = comparison::with_episodes(run);
-    evaluations
-        .last()
-        .map_or(&[], |(_, groups)| groups.as_slice())
-}
-
 impl Trace {
-    fn of(task: &str, notes: &Notes) -> Self {
+    fn of(task: &str, notes: &Notes, seconds: Option<f64>) -> Self {
         let steps: Vec<StepView> = notes.steps.iter().map(StepView::of).collect();
         let mut about = format!(
             "{}, {} and {}",
@@ -129,6 +122,9 @@ impl Trace {
             words::count(notes.candidates as u64, "candidate"),
             words::count(notes.test_runs as u64, "test run"),
         );
+        if let Some(seconds) = seconds {
+            about += &format!(", {}", words::duration(seconds));
+        }
         if let Some(family) = &notes.family {
             about += &format!("; {}", family.replace(['_', '-'], " "));
         }
@@ -160,6 +156,7 @@ impl StepView {
                 let inner = ["op", "intent"].iter().find_map(|key| name(&action[*key]));
                 inner.map_or(kind.clone(), |inner| format!("{kind} {inner}"))
             }
+            None if info["kind"] == "timeout" => "no answer in time".to_owned(),
             None => "a reply that is no action".to_owned(),
         };
         const SAID: [&str; 5] = ["type", "op", "intent", "schema_version", "thought"];

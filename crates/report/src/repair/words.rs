@@ -2,7 +2,7 @@
 
 use crate::words::{Better, Wording, amount, wording};
 
-pub(super) const METRICS: [(&str, Wording); 12] = [
+pub(super) const METRICS: [(&str, Wording); 13] = [
     (
         "resolved",
         wording(
@@ -47,13 +47,17 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
         "candidates",
         amount(
             "candidates",
-            "patches that were tried, a task",
+            "changes that were made and whose tests were run, a task",
             Better::Lower,
         ),
     ),
     (
         "test_runs",
-        amount("test runs", "runs of tests, a task", Better::Lower),
+        amount(
+            "test runs",
+            "runs of tests, a task: those of candidates, and those of the checkout before and after",
+            Better::Lower,
+        ),
     ),
     (
         "steps",
@@ -77,7 +81,15 @@ pub(super) const METRICS: [(&str, Wording); 12] = [
     ),
     (
         "seconds",
-        amount("seconds", "wall seconds, a task", Better::Lower),
+        amount(
+            "seconds",
+            "wall seconds of an episode with its grade, waiting for others that run at the same time included",
+            Better::Lower,
+        ),
+    ),
+    (
+        "ended",
+        wording("ended by", "what ended episodes", Better::Unknown),
     ),
     ("reward", amount("reward", "by component", Better::Higher)),
 ];

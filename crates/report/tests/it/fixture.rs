@@ -221,7 +221,7 @@ pub(crate) fn evaluate(
         policy,
         n_tasks,
         metrics,
-        episodes: None,
+        ..Evaluation::default()
     };
     run.commit_evaluation(evaluation, groups).unwrap();
 }

@@ -29,7 +29,7 @@ pub struct EnvironmentConfig {
 }
 
 /// When an episode ends, beside a submit whose tests pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndConfig {
     /// Replies, the malformed ones too. Absent: what the task says, or 40. Nothing overrides it silently.
@@ -37,6 +37,10 @@ pub struct EndConfig {
     pub max_steps: Option<u32>,
     /// Actions that look at the repository, change or test it: all but memory and noop.
     pub repository_operations: u32,
+    /// Wall seconds from what the planner sees first on; what is under way then is cut short, and the episode has
+    /// failed. Results then depend on how fast the machine is and on what else it does. Absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<f64>,
     /// A submit whose tests fail ends the episode.
     pub failed_submit: bool,
     /// A repair whose tests pass ends the episode, and is paid like a submit.
@@ -48,6 +52,7 @@ impl Default for EndConfig {
         Self {
             max_steps: None,
             repository_operations: 40,
+            max_seconds: None,
             failed_submit: false,
             verified_repair: false,
         }

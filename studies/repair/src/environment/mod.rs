@@ -33,7 +33,7 @@ mod sources;
 mod state;
 mod suspects;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use code::graph::{
     Subgraph,
@@ -43,6 +43,7 @@ use record::Fault;
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Task,
@@ -72,6 +73,7 @@ pub struct PlannerEnv<'a> {
     sources: Sources,
     workplace: Workplace,
     state: State,
+    deadline: Option<Instant>,
 }
 
 /// What a step led to.
@@ -101,6 +103,8 @@ pub enum StopReason {
     /// The patch model may try no more candidates, or has no more.
     BudgetSpent,
     RepositoryOperations,
+    /// The episode's own time is over.
+    Timeout,
 }
 
 impl fmt::Debug for PlannerEnv<'_> {
@@ -131,6 +135,7 @@ impl<'a> PlannerEnv<'a> {
             sources,
             workplace,
             state: State::new(config),
+            deadline: config.end.max_seconds.and_then(deadline),
         };
         env.load();
         let observation = env.observe("reset");
@@ -153,7 +158,10 @@ impl<'a> PlannerEnv<'a> {
                 let (action, replaced) = self.guarded(action);
                 let mut done = match self.refused(&action, reply) {
                     Some(refused) => refused,
-                    None => self.dispatch(&action, cx).await?,
+                    None => match in_time(self.deadline, self.dispatch(&action, cx)).await {
+                        Some(done) => done?,
+                        None => self.cut_short(action.name()),
+                    },
                 };
                 if let Some(replaced) = replaced {
                     done.info.insert("replaced".to_owned(), replaced);
@@ -165,21 +173,58 @@ impl<'a> PlannerEnv<'a> {
         let mut info = done.info;
         self.tell_meta(&mut info, reply);
         self.tell_sizes(&mut info, before);
-        self.state.steps += 1;
         self.state.operations += u32::from(is_repository_operation(reply));
-        let at_limit = self.limit_reached(done.ends);
-        let ends = done.ends.or(at_limit);
+        self.conclude_step((name, &line), info, (done.event, done.ends))
+    }
+
+    /// Waits for `work`; `None` when the episode's time is over first, and `work` is cut short.
+    pub fn in_time<T>(&self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+        in_time(self.deadline, work)
+    }
+
+    /// The step of a planner that has not answered in time: the last one.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn out_of_time(&mut self) -> Result<Step, Fault> {
+        let mut done = self.cut_short("timeout");
+        let sizes = self.state.sizes();
+        self.tell_sizes(&mut done.info, sizes);
+        let told = ("timeout", "no answer in time");
+        self.conclude_step(told, done.info, (done.event, done.ends))
+    }
+
+    fn cut_short(&self, kind: &str) -> Done {
+        let mut done = Done::new(kind);
+        let seconds = self.config.end.max_seconds.unwrap_or_default();
+        let detail =
+            format!("cut short: the episode's {seconds} s are over (environment.end.max_seconds)");
+        done.tell("summary", detail.as_str());
+        done.tell("detail", detail);
+        done.ends = Some(StopReason::Timeout);
+        done
+    }
+
+    /// Counts, pays and tells a step.
+    fn conclude_step(
+        &mut self,
+        (name, line): (&str, &str),
+        mut info: Map<String, Value>,
+        (event, ended): (Event, Option<StopReason>),
+    ) -> Result<Step, Fault> {
+        self.state.steps += 1;
+        let ends = ended.or_else(|| self.limit_reached());
         let components = self
             .config
             .rewards
-            .of(done.event, done.ends.is_none() && at_limit.is_some());
+            .of(event, ends.is_some_and(StopReason::is_limit));
         let reward = components.values().sum();
         if let Some(stop) = ends {
             info.insert("stop_reason".to_owned(), json!(stop));
         }
         info.insert("done".to_owned(), ends.is_some().into());
         self.state.ended = ends;
-        self.state.note_step(&line, &info, reward);
+        self.state.note_step(line, &info, reward);
         self.state.last = info.clone();
         let observation = self.observe(name);
         self.trace()?;
@@ -248,7 +293,11 @@ impl<'a> PlannerEnv<'a> {
             save_subgraph(folder, self.issue_id(), self.state.memory.working())
                 .map_err(Fault::infra)?;
         }
-        self.workplace.close().await
+        match self.state.ended {
+            // A command may still be under way; where it runs is ended with all that is in it.
+            Some(StopReason::Timeout) => Ok(()),
+            _ => self.workplace.close().await,
+        }
     }
 
     /// Writes down what the step made of both graphs, where that is asked for.
@@ -295,16 +344,17 @@ impl<'a> PlannerEnv<'a> {
         }
     }
 
-    fn limit_reached(&self, ended: Option<StopReason>) -> Option<StopReason> {
+    fn limit_reached(&self) -> Option<StopReason> {
         let end = &self.config.end;
         let most = end.max_steps.or(self.task.public.max_steps).unwrap_or(40);
-        match ended {
-            Some(_) => None,
-            None if self.state.steps >= most => Some(StopReason::MaxSteps),
-            None if self.state.operations >= end.repository_operations => {
-                Some(StopReason::RepositoryOperations)
-            }
-            None => None,
+        if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            Some(StopReason::Timeout)
+        } else if self.state.steps >= most {
+            Some(StopReason::MaxSteps)
+        } else if self.state.operations >= end.repository_operations {
+            Some(StopReason::RepositoryOperations)
+        } else {
+            None
         }
     }
 
@@ -352,6 +402,29 @@ impl<'a> PlannerEnv<'a> {
         for ((name, now), before) in names.iter().zip(self.state.sizes()).zip(before) {
             info.insert((*name).to_owned(), json!(now as i64 - before as i64));
         }
+    }
+}
+
+impl StopReason {
+    /// Which is paid for: see [`RewardConfig::timeout`].
+    fn is_limit(self) -> bool {
+        match self {
+            Self::MaxSteps | Self::RepositoryOperations | Self::Timeout => true,
+            Self::Submitted | Self::FailedSubmit | Self::Repaired | Self::BudgetSpent => false,
+        }
+    }
+}
+
+/// In so many seconds; `None` where that is later than clocks go.
+fn deadline(seconds: f64) -> Option<Instant> {
+    let seconds = Duration::try_from_secs_f64(seconds).ok()?;
+    Instant::now().checked_add(seconds)
+}
+
+async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(at) => timeout_at(at, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct RewardConfig {
     pub invalid: Penalty,
     /// Off for any other step.
     pub step: Penalty,
-    /// Off once, for an episode that ends at a limit.
+    /// Off once, for an episode that ends at a limit of steps, operations or time.
     pub timeout: Penalty,
     /// All of these are multiplied by it.
     pub scale: Gain,

@@ -26,6 +26,7 @@ pub fn read_reply(reply: &str) -> Proposed {
                 text: shown(text),
                 summary: String::new(),
                 confidence: 0.0,
+                counted: false,
             }]
         }),
     };
@@ -272,6 +273,7 @@ fn proposal(around: &Map<String, Value>, patch: Patch, text: String) -> Proposal
             .unwrap_or_default()
             .to_owned(),
         confidence: confidence.filter(|it| it.is_finite()).unwrap_or(0.0),
+        counted: false,
     }
 }
 

@@ -180,10 +180,11 @@ impl RepairLoop {
             counted.unwrap_or(text.len().div_ceil(4))
         };
         request.snippets = collate(&request, &sources, self.settings.snippet_tokens, &count);
-        let answered = self
+        let mut answered = self
             .model
             .propose(&request, workplace.testbed(), cx)
             .await?;
+        workplace.add_log(std::mem::take(&mut answered.log));
         Ok(Ok((request, answered)))
     }
 
@@ -212,7 +213,7 @@ impl RepairLoop {
                     return Ok((record, Some(candidate.proposal)));
                 }
                 Err(refused) => {
-                    record.candidates += 1;
+                    record.candidates += usize::from(!proposal.counted);
                     record.error.get_or_insert_with(|| refused.code.to_owned());
                     if record.message.is_empty() {
                         record.message = format!("{}: {}", refused.code, refused.detail);
@@ -245,7 +246,7 @@ impl RepairLoop {
         let mut candidates = Vec::new();
         let mut known = BTreeSet::new();
         for proposal in proposals {
-            record.candidates += 1;
+            record.candidates += usize::from(!proposal.counted);
             let files = files(&proposal, workplace).await?;
             let prepared = prepare(&proposal, &files, request, self.settings.around(), &known);
             match prepared {

@@ -152,10 +152,7 @@ impl Search {
                 code: SPENT,
                 detail,
             };
-            return Ok(Answered {
-                proposed,
-                effort: Effort::default(),
-            });
+            return Ok(proposed.into());
         }
         let Some(first) = workplaces.first_mut() else {
             return Err(Fault::infra("no workplace is open"));
@@ -165,6 +162,7 @@ impl Search {
             suspects,
             ordered,
         } = self.prepare(request, first).await?;
+        let mut log = first.take_log();
         let mut effort = Effort {
             candidates: 0,
             test_runs: observation.test_runs,
@@ -174,19 +172,25 @@ impl Search {
                 "none of the {} tests of the checkout fails, so there is nothing to search by",
                 observation.passing.len()
             );
-            return Ok(nothing(detail, effort));
+            let code = EMPTY;
+            let proposed = Proposed::None { code, detail };
+            return Ok(Answered {
+                proposed,
+                effort,
+                log,
+            });
         }
-        let settings = &self.settings;
-        let trials = trial::try_all(
-            workplaces,
-            &suspects,
-            &ordered,
-            &observation,
-            (settings, self.watch.as_deref()),
-        )
-        .await?;
+        let search = trial::Searching {
+            suspects: &suspects,
+            observation: &observation,
+            settings: &self.settings,
+            watch: self.watch.as_deref(),
+            before: tried,
+        };
+        let trials = search.try_all(workplaces, &ordered).await?;
         effort.candidates += trials.candidates;
         effort.test_runs += trials.test_runs;
+        log.extend(trials.log);
         let Some(found) = trials.found else {
             let detail = format!(
                 "{} candidates were run and none mends the {} failing tests without breaking another; {} broke one; {}",
@@ -201,7 +205,11 @@ impl Search {
             // Another plan would lead to the same candidates.
             let code = SPENT;
             let proposed = Proposed::None { code, detail };
-            return Ok(Answered { proposed, effort });
+            return Ok(Answered {
+                proposed,
+                effort,
+                log,
+            });
         };
         let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
         proposal.summary = format!(
@@ -211,6 +219,7 @@ impl Search {
         Ok(Answered {
             proposed: Proposed::Patches(vec![proposal]),
             effort,
+            log,
         })
     }
 }
@@ -231,16 +240,6 @@ impl PatchModel for Search {
         _cx: &mut Cx,
     ) -> Result<Answered, Fault> {
         self.answer(request, testbed).await
-    }
-}
-
-fn nothing(detail: String, effort: Effort) -> Answered {
-    Answered {
-        proposed: Proposed::None {
-            code: EMPTY,
-            detail,
-        },
-        effort,
     }
 }
 
@@ -325,5 +324,6 @@ fn propose(found: &Ranked, suspects: &[Suspect]) -> Result<Proposal, String> {
             found.candidate.line
         ),
         confidence: 1.0,
+        counted: true,
     })
 }

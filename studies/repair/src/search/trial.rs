@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use judge::pytest::TestStatus;
-use record::Fault;
+use record::{Fault, LogLine};
+use serde_json::{Value, json};
 
 use super::{
     observation::TestsObserved,
@@ -15,6 +16,8 @@ use crate::workplace::{Ended, TestRequest, TestRun, Workplace};
 
 /// Characters of a failure that are told.
 const SAID: usize = 100;
+/// Tests of a candidate's run that its line names.
+const SELECTED: usize = 20;
 
 /// What became of a search.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(super) struct Trials {
     pub(super) breaking: usize,
     pub(super) candidates: usize,
     pub(super) test_runs: usize,
+    /// A line a run of tests.
+    pub(super) log: Vec<LogLine>,
 }
 
 /// A candidate that was run.
@@ -51,95 +56,199 @@ pub enum Fate {
     Breaking,
     /// It passes everything that it is held to.
     Passing,
+    /// It mends failing tests, and one before it passes everything.
+    Unchecked,
+}
+
+impl Fate {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Unmended(_) => "unmended",
+            Self::Endless => "endless",
+            Self::Crashed => "crashed",
+            Self::Breaking => "breaking",
+            Self::Passing => "passing",
+            Self::Unchecked => "unchecked",
+        }
+    }
 }
 
 /// Is told candidates as they end, a wave at a time.
 pub type WatchTried = dyn Fn(&Tried<'_>) + Send + Sync;
 
-/// Tries candidates in order until one passes.
-pub(super) async fn try_all(
-    workplaces: &mut [Workplace],
-    suspects: &[Suspect],
-    ordered: &[Ranked],
-    observation: &TestsObserved,
-    (settings, watch): (&SearchSettings, Option<&WatchTried>),
-) -> Result<Trials, Fault> {
-    let mut trials = Trials::default();
-    let tell = |ranked: &Ranked, fate: &Fate| {
-        if let Some(watch) = watch {
+/// What candidates are run by.
+#[derive(Clone, Copy)]
+pub(super) struct Searching<'a> {
+    pub(super) suspects: &'a [Suspect],
+    pub(super) observation: &'a TestsObserved,
+    pub(super) settings: &'a SearchSettings,
+    pub(super) watch: Option<&'a WatchTried>,
+    /// Candidates of the episode that were run before these.
+    pub(super) before: usize,
+}
+
+impl Searching<'_> {
+    /// Tries candidates in order until one passes.
+    pub(super) async fn try_all(
+        &self,
+        workplaces: &mut [Workplace],
+        ordered: &[Ranked],
+    ) -> Result<Trials, Fault> {
+        let mut trials = Trials::default();
+        for wave in ordered.chunks(self.settings.wave) {
+            let ended = self.run_wave(workplaces, wave).await?;
+            // Those of a wave that come after one that passes were run too.
+            let first = self.before + trials.candidates + 1;
+            trials.candidates += wave.len();
+            trials.test_runs += wave.len();
+            for ((number, ranked), (fate, mut log)) in (first..).zip(wave).zip(ended) {
+                let fate = match fate {
+                    _ if trials.found.is_some() => fate.unwrap_or(Fate::Unchecked),
+                    Some(fate) => fate,
+                    None => {
+                        let workplace = &mut workplaces[0];
+                        let checked = self.check(workplace, ranked).await?;
+                        log.extend(workplace.take_log());
+                        trials.test_runs += checked.test_runs;
+                        match checked.passes {
+                            true => Fate::Passing,
+                            false => Fate::Breaking,
+                        }
+                    }
+                };
+                for mut line in log {
+                    self.describe(&mut line, number, ranked, &fate);
+                    trials.log.push(line);
+                }
+                if trials.found.is_none() {
+                    self.tell(ranked, &fate);
+                }
+                match fate {
+                    Fate::Passing => trials.found = Some(ranked.clone()),
+                    Fate::Breaking => trials.breaking += 1,
+                    Fate::Unmended(_) | Fate::Endless | Fate::Crashed | Fate::Unchecked => {}
+                }
+            }
+            if trials.found.is_some() {
+                break;
+            }
+        }
+        Ok(trials)
+    }
+
+    fn tell(&self, ranked: &Ranked, fate: &Fate) {
+        if let Some(watch) = self.watch {
             watch(&Tried {
-                path: suspects[ranked.file].path.as_str(),
+                path: self.suspects[ranked.file].path.as_str(),
                 line: ranked.candidate.line,
                 family: ranked.candidate.family.name(),
                 fate,
             });
         }
-    };
-    for wave in ordered.chunks(settings.wave) {
-        let fates = run_wave(workplaces, suspects, wave, observation, settings).await?;
-        trials.candidates += wave.len();
-        trials.test_runs += wave.len();
-        for (ranked, fate) in wave.iter().zip(fates) {
-            if let Some(fate) = fate {
-                tell(ranked, &fate);
-                continue;
-            }
-            let checked =
-                check(&mut workplaces[0], suspects, ranked, observation, settings).await?;
-            trials.test_runs += checked.test_runs;
-            if checked.passes {
-                tell(ranked, &Fate::Passing);
-                trials.found = Some(ranked.clone());
-                return Ok(trials);
-            }
-            tell(ranked, &Fate::Breaking);
-            trials.breaking += 1;
-        }
     }
-    Ok(trials)
-}
 
-/// Runs each candidate of a wave against the failing tests that its line can change; which workplace runs
-/// which makes no difference. What became of each; `None` of those that mend them.
-async fn run_wave(
-    workplaces: &mut [Workplace],
-    suspects: &[Suspect],
-    wave: &[Ranked],
-    observation: &TestsObserved,
-    settings: &SearchSettings,
-) -> Result<Vec<Option<Fate>>, Fault> {
-    let slots = workplaces.len().max(1);
-    let requests: Vec<TestRequest> = wave
-        .iter()
-        .map(|ranked| TestRequest {
-            writes: writes(ranked, suspects),
-            ids: failing_through(ranked, suspects, observation),
-            stop_at_failure: true,
-            trace: false,
-            wall: settings.candidate_wall(observation.failing_seconds),
-        })
-        .collect();
-    let runs = workplaces.iter_mut().enumerate().map(|(slot, workplace)| {
-        let own: Vec<TestRequest> = requests.iter().skip(slot).step_by(slots).cloned().collect();
-        async move {
-            if own.is_empty() {
-                return Ok(Vec::new());
-            }
-            workplace.run_tests(&own).await
+    /// Puts into the line of a run whose run it was. There are thousands of them: what was printed is in the fate,
+    /// and of long lists of tests the beginning is enough.
+    fn describe(&self, line: &mut LogLine, number: usize, ranked: &Ranked, fate: &Fate) {
+        let mut candidate = json!({
+            "number": number,
+            "edit": ranked.candidate.family.name(),
+            "path": self.suspects[ranked.file].path,
+            "line": ranked.candidate.line,
+            "fate": fate.name(),
+        });
+        if let Fate::Unmended(said) = fate {
+            candidate["said"] = said.as_str().into();
         }
-    });
-    let mut runs: Vec<_> = try_join_all(runs)
-        .await?
-        .into_iter()
-        .map(Vec::into_iter)
-        .collect();
-    let mut fates = Vec::with_capacity(wave.len());
-    for (place, request) in requests.iter().enumerate() {
-        let run = runs[place % slots].next();
-        let run = run.ok_or_else(|| Fault::infra("a run of tests has no result"))?;
-        fates.push((!passes(&run, &request.ids)).then(|| unmended(&run)));
+        line.fields.insert("candidate".to_owned(), candidate);
+        line.fields.insert("stdout".to_owned(), "".into());
+        if let Some(Value::Array(selector)) = line.fields.get_mut("selector") {
+            let n_selected = selector.len();
+            selector.truncate(SELECTED);
+            line.fields
+                .insert("n_selected".to_owned(), n_selected.into());
+        }
     }
-    Ok(fates)
+
+    /// Runs each candidate of a wave against the failing tests that its line can change; which workplace runs
+    /// which makes no difference. What became of each, `None` of those that mend them, and the line of its run.
+    async fn run_wave(
+        &self,
+        workplaces: &mut [Workplace],
+        wave: &[Ranked],
+    ) -> Result<Vec<(Option<Fate>, Vec<LogLine>)>, Fault> {
+        let slots = workplaces.len().max(1);
+        let seconds = self.observation.failing_seconds;
+        let requests: Vec<TestRequest> = wave
+            .iter()
+            .map(|ranked| TestRequest {
+                writes: writes(ranked, self.suspects),
+                ids: failing_through(ranked, self.suspects, self.observation),
+                stop_at_failure: true,
+                trace: false,
+                wall: self.settings.candidate_wall(seconds),
+            })
+            .collect();
+        let runs = workplaces.iter_mut().enumerate().map(|(slot, workplace)| {
+            let own: Vec<TestRequest> =
+                requests.iter().skip(slot).step_by(slots).cloned().collect();
+            async move {
+                if own.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let runs = workplace.run_tests(&own).await?;
+                Ok(runs.into_iter().zip(workplace.take_log()).collect())
+            }
+        });
+        let mut runs: Vec<_> = try_join_all(runs)
+            .await?
+            .into_iter()
+            .map(Vec::into_iter)
+            .collect();
+        let mut ended = Vec::with_capacity(wave.len());
+        for (place, request) in requests.iter().enumerate() {
+            let run = runs[place % slots].next();
+            let (run, line) = run.ok_or_else(|| Fault::infra("a run of tests has no result"))?;
+            let fate = (!passes(&run, &request.ids)).then(|| unmended(&run));
+            ended.push((fate, vec![line]));
+        }
+        Ok(ended)
+    }
+
+    /// Whether a candidate mends all failing tests that run its line, at least half of all, and breaks none.
+    async fn check(&self, workplace: &mut Workplace, ranked: &Ranked) -> Result<Checked, Fault> {
+        let (suspects, observation) = (self.suspects, self.observation);
+        let request = |ids: Vec<String>, stop: bool| TestRequest {
+            writes: writes(ranked, suspects),
+            ids,
+            stop_at_failure: stop,
+            trace: false,
+            wall: self.settings.suite_wall(),
+        };
+        let near = passing_through(ranked, suspects, observation);
+        let mut test_runs = 0;
+        if !near.is_empty() {
+            let run = one(workplace, request(near.clone(), true)).await?;
+            test_runs += 1;
+            if !passes(&run, &near) {
+                return Ok(Checked {
+                    passes: false,
+                    test_runs,
+                });
+            }
+        }
+        let run = one(workplace, request(Vec::new(), false)).await?;
+        test_runs += 1;
+        let still = |id: &&String| passed(&run, id);
+        let kept = observation.passing.iter().all(|id| passed(&run, id));
+        let mended = observation.failing.iter().filter(still).count();
+        let own = failing_through(ranked, suspects, observation);
+        let passes = run.ended == Ended::Finished
+            && kept
+            && own.iter().all(|id| passed(&run, id))
+            && 2 * mended >= observation.failing.len();
+        Ok(Checked { passes, test_runs })
+    }
 }
 
 fn unmended(run: &TestRun) -> Fate {
@@ -160,46 +269,6 @@ fn unmended(run: &TestRun) -> Fate {
 struct Checked {
     passes: bool,
     test_runs: usize,
-}
-
-/// Whether a candidate mends all failing tests that run its line, at least half of all, and breaks none.
-async fn check(
-    workplace: &mut Workplace,
-    suspects: &[Suspect],
-    ranked: &Ranked,
-    observation: &TestsObserved,
-    settings: &SearchSettings,
-) -> Result<Checked, Fault> {
-    let request = |ids: Vec<String>, stop: bool| TestRequest {
-        writes: writes(ranked, suspects),
-        ids,
-        stop_at_failure: stop,
-        trace: false,
-        wall: settings.suite_wall(),
-    };
-    let near = passing_through(ranked, suspects, observation);
-    let mut test_runs = 0;
-    if !near.is_empty() {
-        let run = one(workplace, request(near.clone(), true)).await?;
-        test_runs += 1;
-        if !passes(&run, &near) {
-            return Ok(Checked {
-                passes: false,
-                test_runs,
-            });
-        }
-    }
-    let run = one(workplace, request(Vec::new(), false)).await?;
-    test_runs += 1;
-    let still = |id: &&String| passed(&run, id);
-    let kept = observation.passing.iter().all(|id| passed(&run, id));
-    let mended = observation.failing.iter().filter(still).count();
-    let own = failing_through(ranked, suspects, observation);
-    let passes = run.ended == Ended::Finished
-        && kept
-        && own.iter().all(|id| passed(&run, id))
-        && 2 * mended >= observation.failing.len();
-    Ok(Checked { passes, test_runs })
 }
 
 async fn one(workplace: &mut Workplace, request: TestRequest) -> Result<TestRun, Fault> {

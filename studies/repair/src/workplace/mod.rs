@@ -11,7 +11,7 @@ use code::{
     Patch, RelativePath,
     patch::{PatchReport, unified_diff},
 };
-use record::Fault;
+use record::{Fault, LogLine};
 use sandbox::Limits;
 use session::{Backend, Image, PatchError, Session, SessionError, SnapshotId};
 
@@ -76,7 +76,7 @@ pub struct Workplace {
     waiting: Vec<(Patch, String)>,
     /// What the files that patches were applied to were before the first.
     originals: BTreeMap<RelativePath, Option<Vec<u8>>>,
-    log: Vec<journal::TestRun>,
+    log: Vec<LogLine>,
     is_dirty: bool,
 }
 
@@ -174,8 +174,13 @@ impl Workplace {
     }
 
     /// The runs of tests since this was last asked, as lines of `logs/test_runs.jsonl`.
-    pub fn take_log(&mut self) -> Vec<journal::TestRun> {
+    pub fn take_log(&mut self) -> Vec<LogLine> {
         std::mem::take(&mut self.log)
+    }
+
+    /// Takes over lines of runs that were made elsewhere for whoever works here.
+    pub(crate) fn add_log(&mut self, lines: Vec<LogLine>) {
+        self.log.extend(lines);
     }
 
     /// Whether a patch was ever applied here.

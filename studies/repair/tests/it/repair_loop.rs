@@ -15,7 +15,7 @@ use proptest::{
     strategy::ValueTree,
     test_runner::TestRunner,
 };
-use record::{Sampling, StopReason, TaskId};
+use record::{LogLine, Sampling, StopReason, TaskId};
 use repair::{
     Checks, Issue, Public, Task,
     TestFramework::Unittest,
@@ -189,8 +189,14 @@ async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
         log.len(),
         records.iter().map(|record| record.test_runs).sum::<usize>()
     );
-    assert!(log.last().unwrap().result.passed && !log[0].result.passed);
-    assert_eq!(log[0].selector, [MENDED]);
+    let passed = |line: &LogLine| line.fields["result"]["passed"].clone();
+    assert_eq!(passed(log.last().unwrap()), true);
+    assert_eq!(
+        (passed(&log[0]), &log[0].fields["status"]),
+        (false.into(), &"failed".into())
+    );
+    assert_eq!(log[0].fields["selector"], json!([MENDED]));
+    assert_eq!(log[0].fields["failed"], json!([MENDED]));
 
     // The kept patch taken back gives the tree that was.
     let files = [(

@@ -3,6 +3,7 @@
 
 use crate::place::{Place, all, path};
 use judge::pytest::TestStatus;
+use record::LogLine;
 use repair::{
     Issue,
     TestFramework::Unittest,
@@ -199,6 +200,72 @@ async fn what_runs_in_parallel_changes_nothing() {
     }
     assert_eq!(patch(&answers[0]), patch(&answers[1]));
     assert_eq!(answers[0].effort, answers[1].effort);
+    // The same lines in the same order, but for how long each took.
+    let untimed = |answered: &Answered| -> Vec<LogLine> {
+        let mut lines = answered.log.clone();
+        for line in &mut lines {
+            line.fields.remove("duration_sec");
+        }
+        lines
+    };
+    assert_eq!(untimed(&answers[0]), untimed(&answers[1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_run_of_tests_has_a_line() {
+    let wrong = SOURCE.replace("start + size]", "start - size]");
+    let Some(place) = place(&wrong, 2).await else {
+        return;
+    };
+    let settings = SearchSettings {
+        wave: 7,
+        ..SearchSettings::default()
+    };
+    // Three were run by a repair before.
+    let mut asked = request();
+    asked.constraints.tried = 3;
+    let answered = search(settings)
+        .answer(&asked, &place.testbed)
+        .await
+        .unwrap();
+    assert_eq!(answered.log.len(), answered.effort.test_runs);
+    let (observed, candidates): (Vec<&LogLine>, Vec<&LogLine>) = answered
+        .log
+        .iter()
+        .partition(|line| !line.fields.contains_key("candidate"));
+    assert_eq!(observed.len(), 4);
+    assert_eq!(observed[0].fields["failed"].as_array().unwrap().len(), 1);
+    let mut numbers: Vec<u64> = candidates
+        .iter()
+        .map(|line| line.fields["candidate"]["number"].as_u64().unwrap())
+        .collect();
+    numbers.dedup();
+    let last = 3 + answered.effort.candidates as u64;
+    assert_eq!(numbers, (4..=last).collect::<Vec<_>>());
+    for line in &candidates {
+        let fields = &line.fields;
+        let told = &fields["candidate"];
+        assert!(told["line"].as_u64().unwrap() > 0 && !told["edit"].as_str().unwrap().is_empty());
+        assert_eq!(told["path"], "bag/core.py");
+        assert!(fields["duration_sec"].as_f64().unwrap() > 0.0);
+        let unmended = told["fate"] == "unmended";
+        assert_eq!(
+            unmended,
+            fields["status"] == "failed" && told["fate"] != "breaking",
+            "{fields:?}"
+        );
+        assert_eq!(
+            fields["n_failed"],
+            fields["failed"].as_array().unwrap().len()
+        );
+        // What it is held to first: the failing test.
+        if unmended {
+            assert_eq!(fields["failed"], fields["selector"]);
+            assert!(!told["said"].as_str().unwrap().is_empty());
+        }
+    }
+    let passing = |line: &&&LogLine| line.fields["candidate"]["fate"] == "passing";
+    assert!(candidates.iter().filter(passing).count() >= 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

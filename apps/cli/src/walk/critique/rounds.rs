@@ -262,7 +262,7 @@ impl CritiqueRun<'_> {
                 policy: contender.policy.to_owned(),
                 n_tasks: rounds.tasks.len() as u64,
                 metrics,
-                episodes: None,
+                ..Evaluation::default()
             };
             self.frame
                 .run
@@ -301,8 +301,10 @@ pub(super) fn evaluated(
         policy: contender.policy.to_owned(),
         n_tasks,
         metrics,
+        timings: BTreeMap::new(),
         tally: rollout::Tally::of(&[]),
         groups: Vec::new(),
+        episode_seconds: Vec::new(),
         sampled_tokens: 0,
     }
 }

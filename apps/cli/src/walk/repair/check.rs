@@ -32,6 +32,15 @@ impl Recipe {
             ("eval.samples", self.eval.samples as usize, 1 << 16),
         ])?;
         common.check_rollout()?;
+        if let Some(seconds) = self.environment.end.max_seconds {
+            check_seconds("environment.end.max_seconds", seconds)?;
+            ensure!(
+                seconds < self.rollout.deadline_s,
+                "environment.end.max_seconds is {seconds}, and an episode may take {} seconds (rollout.deadline_s), \
+                 which is a fault and no failure; raise rollout.deadline_s above it",
+                self.rollout.deadline_s
+            );
+        }
         self.sandbox.check()?;
         match &self.patcher {
             Patcher::Search(settings) => {

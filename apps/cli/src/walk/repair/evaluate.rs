@@ -4,10 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::anyhow;
 use eval::Evaluated;
-use journal::TestRun;
 use record::Seed;
 use repair::{Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind, play::Notes};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     RepairRun,
@@ -110,25 +109,7 @@ impl RepairRun<'_> {
             rollout: &recipe.rollout,
             keeps: true,
         };
-        frame.suite_with(&suite, line, |evaluated, runs| self.logs(evaluated, runs))
-    }
-
-    /// The trace of every episode, in the order of tasks, as lines of `logs/events.jsonl`; and the runs of tests.
-    fn logs(&self, evaluated: &Evaluated, runs: Vec<Value>) -> Outcome<()> {
-        let episodes = evaluated.groups.iter().flat_map(|group| &group.episodes);
-        for episode in episodes {
-            let Some(notes) = notes_of(episode) else {
-                continue;
-            };
-            for event in notes.events(&episode.task) {
-                self.frame.run.event("planner_step", event).failed()?;
-            }
-        }
-        for run in runs {
-            let run: TestRun = serde_json::from_value(run).failed()?;
-            self.frame.run.test_run(&run).failed()?;
-        }
-        Ok(())
+        frame.suite(&suite, line)
     }
 
     /// The patches as SWE-bench's harness takes them: `predictions.jsonl`.
@@ -265,14 +246,19 @@ pub(super) fn line(evaluated: &Evaluated) -> String {
         .iter()
         .filter_map(|(name, found)| Some((name.strip_prefix("resolved/repo/")?, found.value)))
         .collect();
+    let seconds = evaluated.timings.get("seconds");
     format!(
-        "{:<6} resolved {} of {} tasks in {} packages, {:.0} candidates and {:.0} test runs a task{}",
+        "{:<6} resolved {} of {} tasks in {} packages, {:.0} candidates, {:.0} test runs and {} a task{}",
         evaluated.name,
         share(evaluated, "resolved"),
         evaluated.n_tasks,
         packages.len(),
         mean("candidates"),
         mean("test_runs"),
+        seconds.map_or("no time".to_owned(), |found| format!(
+            "{:.1} s",
+            found.value
+        )),
         faults(evaluated),
     )
 }

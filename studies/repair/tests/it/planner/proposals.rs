@@ -5,9 +5,10 @@ use std::sync::Arc;
 use repair::{
     action::{Action, ActionKind, Evidence, ProposalAction, RepairAction},
     environment::StopReason,
-    patch_model::RecordedPatcher,
+    patch_model::{PatchModel, RecordedPatcher},
     play::Notes,
     repair_loop::{LoopSettings, RepairLoop},
+    search::{Search, SearchSettings},
     wire::{WireFormat, write},
 };
 
@@ -37,13 +38,17 @@ fn revise() -> ProposalAction {
 /// Plays these steps in the tools' format, with a patch model that answers in this order; what came of it, and
 /// whether the checkout is as it was.
 async fn play(steps: &[ProposalAction], answers: &[&str]) -> Option<Notes> {
+    let answers = answers.iter().map(|answer| (*answer).to_owned());
+    play_with(steps, Arc::new(RecordedPatcher::new(answers))).await
+}
+
+async fn play_with(steps: &[ProposalAction], model: Arc<dyn PatchModel>) -> Option<Notes> {
     let mut stage = Stage::new(&[]).await?;
     stage.config.planner.format = WireFormat::Tools;
     stage.config.environment.guards.repair_needs_memory = false;
     stage.config.environment.end.max_steps = Some(u32::try_from(steps.len()).unwrap());
-    let answers = answers.iter().map(|answer| (*answer).to_owned());
     stage.repairer = Some(Arc::new(RepairLoop {
-        model: Arc::new(RecordedPatcher::new(answers)),
+        model,
         settings: LoopSettings::default(),
     }));
     let before = tree(&stage.place.folder());
@@ -87,6 +92,34 @@ async fn a_proposal_is_shown_untested_revised_and_submitted() {
     assert!(notes.resolved && notes.repaired);
     assert_eq!(notes.reward().components["submit"], 1.0);
     assert!(notes.patch.contains("+    for number in numbers:\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_check_of_what_a_search_found_is_no_other_candidate() {
+    let steps = [propose(), ProposalAction::Submit];
+    let Some(notes) = play(&steps, &[RIGHT]).await else {
+        return;
+    };
+    let counted = |notes: &Notes| -> Vec<u64> {
+        let steps = notes.steps.iter();
+        steps
+            .map(|step| step.info["candidates"].as_u64().unwrap())
+            .collect()
+    };
+    // Nobody has run the patch of a model before.
+    assert_eq!(counted(&notes), [0, 1]);
+
+    let search = Search::new(SearchSettings::default()).unwrap();
+    let Some(notes) = play_with(&steps, Arc::new(search)).await else {
+        return;
+    };
+    assert!(notes.resolved, "{:?}", errors(&notes));
+    let [found, checked] = counted(&notes)[..] else {
+        panic!("{}", notes.steps.len())
+    };
+    assert!(found > 0);
+    assert_eq!((checked, notes.candidates as u64), (0, found));
+    assert!(notes.steps[1].info["test_runs"].as_u64().unwrap() > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,7 @@ use chat::{BpeOptions, Chat, Tokenizer};
 use code::Patch;
 use judge::pytest::{TestStatus, grade};
 use policy::ScriptedPolicy;
-use record::{Fault, Outcome, Sampling, Seed, TaskId};
+use record::{Fault, LogLine, Outcome, Sampling, Seed, TaskId};
 use repair::{
     Checks, Facts, Gold, Issue, Place as TaskPlace, Public, Repair, RepairConfig, Task,
     TestFramework,
@@ -27,7 +27,7 @@ use repair::{
     repairer::{Passed, RepairRecord, Repairer, Selected, TestFailure, TestReport},
     workplace::{TestRequest, Workplace},
 };
-use rollout::{Cx, Options, Roles, Runner};
+use rollout::{Cx, Options, Progress, Roles, Runner};
 
 use crate::place::Place;
 
@@ -354,6 +354,11 @@ impl Stage {
     }
 
     pub(crate) async fn play_task(&self, task: &Task, replies: &[&str]) -> Notes {
+        self.play_logged(task, replies).await.0
+    }
+
+    /// Second, the lines for logs.
+    pub(crate) async fn play_logged(&self, task: &Task, replies: &[&str]) -> (Notes, Vec<LogLine>) {
         let replies: Vec<String> = replies.iter().map(|reply| (*reply).to_owned()).collect();
         let testbed = self.place.testbed.clone();
         let tokenizer = chat();
@@ -371,10 +376,12 @@ impl Stage {
         };
         let runner = Runner::new(Arc::new(study), roles, options);
         let tasks = [Arc::new(task.clone())];
-        let groups = runner.play(0, &tasks, 1, Seed(7), |_| {}).await.unwrap();
+        let mut lines = Vec::new();
+        let note = |ended: Progress<'_>| lines.extend(ended.log.iter().cloned());
+        let groups = runner.play(0, &tasks, 1, Seed(7), note).await.unwrap();
         let episode = &groups[0].episodes[0];
         match &episode.outcome {
-            Outcome::Graded { .. } => notes_of(episode).unwrap(),
+            Outcome::Graded { .. } => (notes_of(episode).unwrap(), lines),
             other => panic!("{other:?}"),
         }
     }

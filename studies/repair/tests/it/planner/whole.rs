@@ -1,7 +1,8 @@
 //! Episodes through the real repair loop and the search: from an issue to a verified patch.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
+use record::LineLog;
 use repair::{
     Issue,
     environment::StopReason,
@@ -47,8 +48,18 @@ async fn rules_and_search_mend_what_the_tests_show() {
     assert!((1..=60).contains(&notes.candidates), "{}", notes.candidates);
     assert!(notes.test_runs > notes.candidates);
     assert_eq!(tree(&stage.place.folder()), before);
-    // The same again, to the last word.
-    assert_eq!(stage.play(&[]).await, notes);
+    // The same again, to the last word; every run of tests has a line, and every candidate at least one.
+    let (again, lines) = stage.play_logged(&task("one"), &[]).await;
+    assert_eq!(again, notes);
+    let of = |log: LineLog| lines.iter().filter(move |line| line.log == log);
+    assert_eq!(of(LineLog::TestRuns).count(), notes.test_runs);
+    let numbers: BTreeSet<u64> = of(LineLog::TestRuns)
+        .filter_map(|line| line.fields.get("candidate")?["number"].as_u64())
+        .collect();
+    assert_eq!(numbers, (1..=notes.candidates as u64).collect());
+    let kinds: Vec<&str> = of(LineLog::Events).map(|line| line.kind.as_str()).collect();
+    assert_eq!(kinds.len(), notes.steps.len() + 1);
+    assert_eq!(kinds.last(), Some(&"planner_ended"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -86,7 +86,11 @@ impl State {
         self.log.append(&payload)?;
         let summarised = matches!(
             stamped.entry,
-            Entry::RunStarted(_) | Entry::PhaseEnded(_) | Entry::Evaluation(_) | Entry::Finished
+            Entry::RunStarted(_)
+                | Entry::PhaseEnded(_)
+                | Entry::Evaluation(_)
+                | Entry::Stopped
+                | Entry::Finished
         );
         if let Entry::Step(step) = &stamped.entry {
             self.metrics.append(&views::metrics_line(step))?;

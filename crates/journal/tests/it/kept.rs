@@ -227,6 +227,9 @@ fn the_time_of_an_evaluation_is_that_of_all_its_sittings() {
     run.stopped().unwrap();
     drop(run);
     let second = run_seconds(&path, &phase);
+    let view = fs::read_to_string(path.join("summary.json")).unwrap();
+    let view: Value = serde_json::from_str(&view).unwrap();
+    assert_eq!(view["seconds"][&phase], second);
     assert!(second >= first + 0.059, "{first} {second}");
     sleep(Duration::from_millis(500));
     let (run, _) = RunDir::open(&path).unwrap();

@@ -20,16 +20,17 @@ const GROUPINGS: [(&str, &str, GroupOf); 2] = [
 ];
 
 type GroupOf = fn(&Notes) -> Option<String>;
+type Write = fn(f64) -> String;
 
 /// What evaluations of planners that nobody trained begin with.
 const BASELINE: &str = "baseline/";
 /// What they are compared by.
 const COMPARED: [&str; 4] = ["resolved", "candidates", "test_runs", "seconds"];
 /// Means a task that stand beside what was resolved.
-const COSTS: [(&str, &str); 3] = [
-    ("candidates", "candidates"),
-    ("test_runs", "test runs"),
-    ("seconds", "seconds"),
+const COSTS: [(&str, &str, Write); 3] = [
+    ("candidates", "candidates", words::number),
+    ("test_runs", "test runs", words::number),
+    ("seconds", "time", words::duration),
 ];
 
 const ABOUT_BASELINES: &str = "Planners that nobody trained, on the same tasks with the same number of candidates, \
@@ -100,9 +101,9 @@ fn by_group(
     let shares =
         "Share resolved, with 95 % intervals over tasks. Few tasks of a group make wide intervals.";
     let about = match evaluations.len() {
-        1 => format!("{shares} Candidates, test runs and seconds are means a task."),
+        1 => format!("{shares} Candidates, test runs and time are means a task."),
         _ => format!(
-            "{shares} Candidates, test runs and seconds are means a task, of {}.",
+            "{shares} Candidates, test runs and time are means a task, of {}.",
             last.name
         ),
     };
@@ -124,14 +125,14 @@ fn costs(
 ) -> Further {
     let sums = sums(run, evaluation, group_of);
     let is_timed = !evaluation.episode_seconds.is_empty();
-    let headings = COSTS.iter().map(|(_, heading)| *heading);
+    let headings = COSTS.iter().map(|(_, heading, _)| *heading);
     let headings = ["tasks"].into_iter().chain(headings);
     let row = |name: &&str| {
         let sum = sums.get(*name);
         let tasks = sum.map_or_else(String::new, |sum| sum.tasks.len().to_string());
-        let means = COSTS.iter().map(|(metric, _)| {
+        let means = COSTS.iter().map(|(metric, _, write)| {
             let found = evaluation.measure(&format!("{metric}/{key}/{name}"));
-            found.map_or("–".to_owned(), |found| words::number(found.value))
+            found.map_or("–".to_owned(), |found| write(found.value))
         });
         let total = sum.filter(|_| is_timed);
         let total = total.map(|sum| words::duration(sum.seconds));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use code::graph::{
-    Contents, Graph, ListedGraph, Subgraph,
+    Contents, Graph, Index, ListedFormat, ListedGraph, Query, Subgraph,
     files::{GraphCache, load_repository_graph, load_subgraph, save_subgraph, subgraph_path},
 };
 use proptest::prelude::*;
@@ -191,6 +191,73 @@ fn codefuse_graphs_survive() {
         ("function", "src/A.java")
     );
     assert_eq!(method.span.map(|span| (span.start, span.end)), Some((3, 4)));
+}
+
+#[test]
+fn forms_of_listed_graphs_are_told_by_what_is_in_them() {
+    let contents = contents();
+    let listed = ListedGraph::of(&Graph::build(&contents, 1));
+    let codefuse = listed.to_codefuse(|_| None);
+    let one_line = "{\"type\": \"node\", \"id\": \"a\"}";
+    let pretty = serde_json::to_string_pretty(&listed.to_json()).unwrap();
+    for (text, format) in [
+        (listed.to_jsonl(), ListedFormat::Jsonl),
+        (format!("\n\r\n{}", listed.to_jsonl()), ListedFormat::Jsonl),
+        (one_line.to_owned(), ListedFormat::Jsonl),
+        (listed.to_json().to_string(), ListedFormat::Json),
+        (format!("\u{feff}{pretty}\n"), ListedFormat::Json),
+        (codefuse.to_string(), ListedFormat::Codefuse),
+        (
+            serde_json::to_string_pretty(&codefuse).unwrap(),
+            ListedFormat::Codefuse,
+        ),
+    ] {
+        let (read, found) = ListedGraph::from_text(&text).unwrap();
+        assert_eq!(found, format);
+        match format {
+            ListedFormat::Codefuse => assert_eq!(read.nodes.len(), listed.nodes.len()),
+            _ if text == one_line => assert_eq!(read.nodes.len(), 1),
+            _ => assert_eq!(read, listed),
+        }
+    }
+    // A node without a name of its kind is still one of lines.
+    let error = ListedGraph::from_text("{\"id\": \"a\"}\n{\"id\": \"b\"}\n").unwrap_err();
+    assert_eq!((error.line, error.field.as_str()), (1, "type"));
+}
+
+#[test]
+fn listed_graphs_answer_queries_as_built_ones_do() {
+    let graph = Graph::build(&contents(), 1);
+    let listed = ListedGraph::of(&graph);
+    let (built, of_listed) = (Index::new(&graph), Index::of_listed(&listed));
+    for text in [
+        "symbol:f",
+        "symbol:B.f",
+        "path:a/c",
+        "\"what b is\"",
+        "limit",
+        "f +super",
+        "f -tests",
+        "test C",
+        "nowhere",
+        "go web M",
+    ] {
+        let query = Query::parse(text);
+        let (hits, relaxed) = built.search(&query, 20);
+        let (found, was_relaxed) = of_listed.search(&query, 20);
+        let mut hits: Vec<_> = hits
+            .iter()
+            .map(|hit| (graph.node(hit.node).id, hit.score, hit.reasons.clone()))
+            .collect();
+        let mut found: Vec<_> = found
+            .iter()
+            .map(|hit| (hit.node.to_owned(), hit.score, hit.reasons.clone()))
+            .collect();
+        // Equal scores come in the order of the sources, which a list need not have.
+        hits.sort_by(|one, two| one.partial_cmp(two).unwrap());
+        found.sort_by(|one, two| one.partial_cmp(two).unwrap());
+        assert_eq!((found, was_relaxed), (hits, relaxed), "{text}");
+    }
 }
 
 #[test]

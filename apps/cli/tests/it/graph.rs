@@ -114,18 +114,165 @@ fn a_repository_is_built_searched_and_shown() {
     );
 }
 
+/// What a graph says does not hang on the file that it came from, beyond what the format has.
 #[test]
-fn a_graph_as_json_is_named_as_what_it_is() {
+fn graphs_in_files_of_every_form_are_queried_and_shown() {
     let folder = repository();
-    let out = folder.path().join("graph.jsonl");
-    let path = out.to_str().unwrap();
-    assert_success(&graph(folder.path(), &["build", "--out", path]));
-    let refused = graph(&out, &["query", "grow"]);
-    assert_eq!(refused.status.code(), Some(2));
+    let node = "func:pack/tree.py:Tree.grow";
+    let query = ["query", "--json", "grow", "-tests"];
+    let of_folder: Value = serde_json::from_slice(&graph(folder.path(), &query).stdout).unwrap();
+    let shown = stdout(&graph(folder.path(), &["show", node]));
+    let tree = stdout(&graph(folder.path(), &["show", "--depth", "3"]));
+    for (form, told) in [
+        ("binary", ""),
+        ("jsonl", "Graph Planner's lines"),
+        ("json", "an object of nodes and edges"),
+        ("codefuse", "CodeFuse's code graph"),
+    ] {
+        // The name says nothing of the form.
+        let out = folder.path().join("graph.dat");
+        let path = out.to_str().unwrap();
+        assert_success(&graph(
+            folder.path(),
+            &["build", "--format", form, "--out", path],
+        ));
+        let found = graph(&out, &query);
+        assert_success(&found);
+        assert!(stderr(&found).contains(told), "{}", stderr(&found));
+        let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+        let best = |found: &Value| found["hits"][0]["node"]["id"].clone();
+        assert_eq!(best(&found), best(&of_folder), "{form}");
+        let of_file = graph(&out, &["show", node]);
+        let text = stdout(&of_file);
+        assert!(
+            text.contains("calls          func:pack/tree.py:helper:7"),
+            "{form}: {text}"
+        );
+        if form == "codefuse" {
+            assert!(
+                stderr(&of_file).contains(" overrides, tests;"),
+                "{}",
+                stderr(&of_file)
+            );
+            continue;
+        }
+        assert_eq!(text, shown, "{form}");
+        assert_eq!(
+            stdout(&graph(&out, &["show", "--depth", "3"])),
+            tree,
+            "{form}"
+        );
+        assert_eq!(found["hits"], of_folder["hits"], "{form}");
+        let dot = stdout(&graph(&out, &["show", "pack/tree.py", "--dot"]));
+        assert!(dot.contains("[label = contains]"), "{dot}");
+    }
+}
+
+/// Graphs of others have what theirs has: names that are not ours, no lines, edges to what is not there, circles.
+#[test]
+fn what_a_graph_in_a_file_does_not_have_is_said() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("repo_graph.jsonl");
+    fs::write(
+        &path,
+        "\u{feff}\n{\"type\": \"node\", \"id\": 7, \"kind\": \"function\", \"name\": \"parse_header\", \"path\": \"http/head.py\"}\n\
+         {\"type\": \"node\", \"data\": {\"id\": \"c\", \"kind\": \"class\", \"name\": \"Head\", \"path\": \"http/head.py\"}}\n\
+         {\"type\": \"edge\", \"u\": \"c\", \"v\": \"7\", \"kind\": \"contains\"}\n\
+         {\"type\": \"edge\", \"u\": \"7\", \"v\": \"c\", \"kind\": \"contains\"}\n\
+         {\"type\": \"edge\", \"src\": \"7\", \"dst\": \"gone\", \"etype\": \"data flow\"}\n",
+    )
+    .unwrap();
+    let found = graph(&path, &["query", "header"]);
+    assert_success(&found);
     assert!(
-        stderr(&refused).contains("--format binary"),
+        stdout(&found).contains("7  function parse_header  http/head.py"),
+        "{}",
+        stdout(&found)
+    );
+    let said = stderr(&found);
+    for part in [
+        "2 nodes, 3 edges",
+        "no span: all 2 definitions",
+        "no signatures and no documentation",
+        "no edges of these kinds: imports, extends, calls, references, overrides, tests;",
+        "1 edge from or to what is no node of it",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let shown = graph(&path, &["show", "7", "--depth", "99999"]);
+    assert_success(&shown);
+    assert_eq!(
+        stdout(&shown),
+        "7  function parse_header  http/head.py\n  c  class Head  http/head.py\ndata flow      gone\n"
+    );
+    // Everything stands in something, so all of it is shown.
+    assert!(stdout(&graph(&path, &["show"])).contains("c  class Head"));
+    let near = graph(&path, &["show", "func:parse_header"]);
+    assert!(stderr(&near).contains("is it 7?"), "{}", stderr(&near));
+    let dot = stdout(&graph(&path, &["show", "7", "--dot"]));
+    assert!(
+        dot.contains("\"7\" -> \"gone\" [label = \"data flow\"];"),
+        "{dot}"
+    );
+}
+
+#[test]
+fn files_that_are_no_graphs_are_refused_with_the_place() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("graph");
+    let node = "{\"type\": \"node\", \"id\": \"a\"}\n";
+    for (content, says) in [
+        ("", "no graph but an empty file"),
+        (" \n", "no graph but an empty file"),
+        ("digraph code {}", "DOT, which is drawn and not read"),
+        ("[1]", "does not begin with `{`"),
+        ("{\"nodes\": []}", "has no nodes"),
+        ("{\"edges\": []}", "line 1, `nodes`: is nothing, not a list"),
+        (
+            "{\n\"nodes\": [\n{\"kind\": \"class\"}]}",
+            "line 3, `nodes[0].id`: is missing",
+        ),
+        ("{\n\"nodes\": [\n", "line 3: "),
+        (
+            &format!("{node}{{\"type\": \"node\", \"data\": {{}}}}"),
+            "line 2, `data.id`: is missing",
+        ),
+        (
+            &format!("{node}{node}{{\"src\": \"a\"}}"),
+            "line 3, `type`: is nothing",
+        ),
+        (&format!("{node}torn"), "line 2: "),
+        ("ETUDEGRFxx", "etude: "),
+    ] {
+        fs::write(&path, content).unwrap();
+        for arguments in [&["query", "a"][..], &["show"]] {
+            let refused = graph(&path, arguments);
+            let said = stderr(&refused);
+            assert_eq!(refused.status.code(), Some(2), "{content}: {said}");
+            assert!(said.contains(says), "{content}: {said}");
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+        }
+    }
+    fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
+    let refused = graph(&path, &["show"]);
+    assert!(
+        stderr(&refused).contains("not text"),
         "{}",
         stderr(&refused)
+    );
+    fs::write(&path, node).unwrap();
+    let refused = graph(&path, &["build"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("is a graph already"),
+        "{}",
+        stderr(&refused)
+    );
+    let cached = graph(&path, &["show", "--cache", "/tmp"]);
+    assert!(
+        stderr(&cached).contains("--cache keeps the graphs of folders"),
+        "{}",
+        stderr(&cached)
     );
 }
 

@@ -30,6 +30,11 @@ pub struct BinaryError {
 }
 
 impl Graph {
+    /// Whether these bytes call themselves a graph in this form.
+    pub fn is_binary(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Encoder(Vec::new());
         out.0.extend(MAGIC);

@@ -72,6 +72,35 @@ pub struct ListedError {
     pub detail: String,
 }
 
+/// In what form a graph was listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedFormat {
+    /// Lines: Graph Planner's `repo_graph.jsonl`.
+    Jsonl,
+    /// One object of nodes and edges: a subgraph file.
+    Json,
+    /// CodeFuse-CGM's code graph.
+    Codefuse,
+}
+
+impl ListedFormat {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "Graph Planner's lines of nodes and edges",
+            Self::Json => "an object of nodes and edges",
+            Self::Codefuse => "CodeFuse's code graph",
+        }
+    }
+}
+
+/// What one JSON object holds.
+pub(super) struct ReadJson {
+    pub(super) graph: ListedGraph,
+    /// The ids of the nodes as `node_ids` has them, or else in the order of the file.
+    pub(super) order: Vec<String>,
+    format: ListedFormat,
+}
+
 /// A field, and what is wrong with it.
 type Fault = (&'static str, String);
 
@@ -99,6 +128,25 @@ impl ListedGraph {
         self.nodes.remove(id);
         self.edges
             .retain(|(source, target, _)| source != id && target != id);
+    }
+
+    /// Reads a graph in any of the forms that are read, told by what is in the text.
+    ///
+    /// # Errors
+    /// Those of the form that it has. What begins with a whole object on a line and is not that object alone,
+    /// or calls itself a node or an edge, is read as lines.
+    pub fn from_text(text: &str) -> Result<(Self, ListedFormat), ListedError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next().unwrap_or_default();
+        let first: Option<Map<String, Value>> = serde_json::from_str(first).ok();
+        let is_line =
+            |object: &Map<String, Value>| object.contains_key("type") || lines.next().is_some();
+        if first.as_ref().is_some_and(is_line) {
+            return Ok((Self::from_jsonl(text)?, ListedFormat::Jsonl));
+        }
+        let read = Self::read_json(text)?;
+        Ok((read.graph, read.format))
     }
 
     /// Lines of `{"type": "node" | "edge", "data": {…}}`: Graph Planner's `repo_graph.jsonl`.
@@ -171,11 +219,10 @@ impl ListedGraph {
     /// # Errors
     /// What is no graph, or the first node or edge with a field that is missing or of a wrong type.
     pub fn from_json(text: &str) -> Result<Self, ListedError> {
-        Ok(Self::from_json_in_order(text)?.0)
+        Ok(Self::read_json(text)?.graph)
     }
 
-    /// Second, the ids of the nodes as `node_ids` has them, or else in the order of the file.
-    pub(super) fn from_json_in_order(text: &str) -> Result<(Self, Vec<String>), ListedError> {
+    pub(super) fn read_json(text: &str) -> Result<ReadJson, ListedError> {
         let fault = |line: usize, field: String, detail: String| ListedError {
             line,
             field,
@@ -210,6 +257,7 @@ impl ListedGraph {
         let ids = list("node_ids", value.remove("node_ids"))?;
         let mut graph = Self::default();
         let mut order = Vec::new();
+        let mut format = ListedFormat::Json;
         for (index, node) in nodes.into_iter().enumerate() {
             let at = |(field, detail): Fault| {
                 let dot = if field.is_empty() { "" } else { "." };
@@ -221,7 +269,12 @@ impl ListedGraph {
                 fault(line, format!("nodes[{place}]{dot}{field}"), detail)
             };
             match node {
-                Value::Object(node) => order.push(graph.add_node(node).map_err(at)?),
+                Value::Object(node) => {
+                    if node.contains_key("nodeType") {
+                        format = ListedFormat::Codefuse;
+                    }
+                    order.push(graph.add_node(node).map_err(at)?);
+                }
                 other => return Err(at(("", wrong("an object", &other)))),
             }
         }
@@ -247,7 +300,11 @@ impl ListedGraph {
             order.push(id.to_owned());
         }
         graph.paths_by_containment();
-        Ok((graph, order))
+        Ok(ReadJson {
+            graph,
+            order,
+            format,
+        })
     }
 
     /// CodeFuse's nodes do not say what file they are in: what contains them does.

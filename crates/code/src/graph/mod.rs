@@ -14,6 +14,7 @@ mod facts;
 pub mod files;
 mod haystack;
 mod imports;
+mod indexing;
 mod language;
 mod linear;
 mod link;
@@ -44,7 +45,7 @@ pub use facts::{
 pub use language::Language;
 pub use linear::{Budgeted, Chunk, CountTokens, Excerpt, described, index_line, within_budget};
 use link::{Links, SourceFile};
-pub use listed::{ListedError, ListedGraph, ListedNode};
+pub use listed::{ListedError, ListedFormat, ListedGraph, ListedNode};
 pub use memory::{
     Applied, Commit, EpisodeMemory, MemoryFault, MemoryIntent, MemoryLimits, MemoryReport,
     MemoryTarget, Note, OverBudget, Selector,

@@ -6,7 +6,7 @@
 use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 
-use super::{FileIndex, Graph, NodeKind, NodeRef, candidates::folder, haystack::Haystack};
+use super::{FileIndex, NodeRef, candidates::folder, haystack::Haystack};
 
 /// A query, parsed. Parts beyond their caps are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Query {
 
 /// A node that a query found, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
-    pub node: NodeRef,
+pub struct Hit<N = NodeRef> {
+    pub node: N,
     pub score: f64,
     /// `symbol:parse`, `path:http`, `word:header`, …
     pub reasons: Vec<String>,
@@ -146,32 +146,34 @@ pub fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// What a query is answered from. Made of one state of a graph.
-#[derive(Debug, Default)]
-pub struct Index {
-    entries: Vec<Entry>,
+/// What a query is answered from. Made of one state of a graph, whose nodes `N` stands for.
+#[derive(Debug)]
+pub struct Index<N = NodeRef> {
+    pub(super) entries: Vec<Entry<N>>,
     /// Lowercase, by file.
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     /// Places among the postings: entries by each word of name, path, signature and documentation.
-    vocabulary: FxHashMap<String, u32>,
-    postings: Vec<Vec<u32>>,
+    pub(super) vocabulary: FxHashMap<String, u32>,
+    pub(super) postings: Vec<Vec<u32>>,
     /// Lowercase, each once.
-    names: Haystack,
+    pub(super) names: Haystack,
     /// By entry, its signature and documentation; lowercase.
-    texts: Haystack,
+    pub(super) texts: Haystack,
     /// By file, the same as `paths`.
-    path_texts: Haystack,
+    pub(super) path_texts: Haystack,
 }
 
 #[derive(Debug)]
-struct Entry {
-    node: NodeRef,
-    kind: NodeKind,
-    file: FileIndex,
+pub(super) struct Entry<N> {
+    pub(super) node: N,
+    /// What its kind scores.
+    pub(super) bonus: f64,
+    /// A place among the paths.
+    pub(super) file: FileIndex,
     /// A place among the names.
-    name: u32,
+    pub(super) name: u32,
     /// Lowercase, of what it stands in.
-    owner: String,
+    pub(super) owner: String,
 }
 
 /// How weak a match may be.
@@ -213,118 +215,19 @@ struct Found {
     reasons: u64,
 }
 
-impl Index {
-    pub fn new(graph: &Graph) -> Self {
-        let mut index = Self {
-            paths: graph.files().map(|(path, _)| path.to_lowercase()).collect(),
-            ..Self::default()
-        };
-        for path in &index.paths {
-            index.path_texts.push([path]);
-        }
-        // Most identifiers are there many times, and their parts are found once.
-        let mut parts: FxHashMap<String, Vec<u32>> = FxHashMap::default();
-        let mut names: FxHashMap<String, u32> = FxHashMap::default();
-        for (file, (path, facts)) in (0u32..).zip(graph.files()) {
-            let last = path.rsplit('/').next().unwrap_or(path);
-            let documentation = facts.text(facts.documentation);
-            let node = NodeRef::File(file);
-            index.add(
-                &mut parts,
-                &mut names,
-                graph,
-                node,
-                [last, "", documentation, path],
-            );
-            for (definition, found) in (0u32..).zip(&facts.definitions) {
-                let node = NodeRef::Definition(file, definition);
-                let texts = [
-                    facts.name(found.name),
-                    facts.text(found.signature),
-                    facts.text(found.documentation),
-                    path,
-                ];
-                index.add(&mut parts, &mut names, graph, node, texts);
-            }
-        }
-        index
-    }
-
-    /// A node with its name, signature, documentation and path.
-    fn add(
-        &mut self,
-        parts: &mut FxHashMap<String, Vec<u32>>,
-        names: &mut FxHashMap<String, u32>,
-        graph: &Graph,
-        node: NodeRef,
-        [name, signature, documentation, path]: [&str; 4],
-    ) {
-        let place = self.entries.len() as u32;
-        for text in [name, signature, documentation, path] {
-            for identifier in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
-                if identifier.len() < 2 {
-                    continue;
-                }
-                if !parts.contains_key(identifier) {
-                    let of_it = words(identifier).into_iter().map(|word| {
-                        let next = self.postings.len() as u32;
-                        *self.vocabulary.entry(word).or_insert_with(|| {
-                            self.postings.push(Vec::new());
-                            next
-                        })
-                    });
-                    let of_it = of_it.collect();
-                    parts.insert(identifier.to_owned(), of_it);
-                }
-                for word in &parts[identifier] {
-                    let places = &mut self.postings[*word as usize];
-                    if places.last() != Some(&place) {
-                        places.push(place);
-                    }
-                }
-            }
-        }
-        let lower = name.to_lowercase();
-        let of_name = *names.entry(lower).or_insert_with_key(|lower| {
-            self.names.push([lower]);
-            self.names.len() as u32 - 1
-        });
-        let (file, owner) = match node {
-            NodeRef::Definition(file, definition) => {
-                let facts = graph.facts(file);
-                let parent = facts.definitions[definition as usize].parent;
-                let owner = parent.map(|parent| facts.definitions[parent as usize].name);
-                (file, owner.map_or("", |owner| facts.name(owner)))
-            }
-            NodeRef::File(file) => (file, ""),
-            _ => return,
-        };
-        self.texts.push([
-            &signature.to_lowercase(),
-            " ",
-            &documentation.to_lowercase(),
-        ]);
-        self.entries.push(Entry {
-            node,
-            kind: graph.kind(node),
-            file,
-            name: of_name,
-            owner: owner.to_lowercase(),
-        });
-    }
-
+impl<N: Clone> Index<N> {
     fn places(&self, word: &str) -> &[u32] {
         let known = self.vocabulary.get(word);
         known.map_or(&[], |known| &self.postings[*known as usize])
     }
 
-    fn name(&self, entry: &Entry) -> &str {
+    fn name(&self, entry: &Entry<N>) -> &str {
         self.names.piece(entry.name)
     }
 
     /// The best `limit` nodes: each folder has its turn, three nodes at a time, best first. When nothing
     /// is found the query is relaxed once; second, whether it was.
-    pub fn search(&self, query: &Query, limit: usize) -> (Vec<Hit>, bool) {
+    pub fn search(&self, query: &Query, limit: usize) -> (Vec<Hit<N>>, bool) {
         let (strict, reasons) = self.found(query, Strictness::Strict);
         if !strict.is_empty() {
             return (self.hits(strict, &reasons, limit), false);
@@ -395,9 +298,9 @@ impl Index {
         let found = scores.touched.iter().filter_map(|place| {
             let entry = &self.entries[*place as usize];
             let (score, reasons) = scores.by_entry[*place as usize];
-            keeps(*place).then(|| Found {
+            keeps(*place).then_some(Found {
                 place: *place,
-                score: score + kind_bonus(entry.kind),
+                score: score + entry.bonus,
                 reasons,
             })
         });
@@ -458,7 +361,7 @@ impl Index {
         }
     }
 
-    fn hits(&self, mut found: Vec<Found>, reasons: &[String], limit: usize) -> Vec<Hit> {
+    fn hits(&self, mut found: Vec<Found>, reasons: &[String], limit: usize) -> Vec<Hit<N>> {
         let by_score = |one: &Found, two: &Found| {
             let by_score = two.score.total_cmp(&one.score);
             by_score.then_with(|| one.place.cmp(&two.place))
@@ -505,7 +408,7 @@ impl Index {
                 .zip(reasons)
                 .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
             Hit {
-                node: self.entries[found.place as usize].node,
+                node: self.entries[found.place as usize].node.clone(),
                 score: found.score,
                 reasons: own.map(|(_, reason)| reason.clone()).collect(),
             }
@@ -526,12 +429,12 @@ struct Mention<'a> {
 
 impl Mention<'_> {
     /// In its name or its path.
-    fn is_called(&self, index: &Index, place: u32) -> bool {
+    fn is_called<N>(&self, index: &Index<N>, place: u32) -> bool {
         let entry = &index.entries[place as usize];
         self.names[entry.name as usize] || self.paths[entry.file as usize]
     }
 
-    fn is_in(&self, index: &Index, place: u32) -> bool {
+    fn is_in<N: Clone>(&self, index: &Index<N>, place: u32) -> bool {
         let is_in_text = || match &self.texts {
             Some(texts) => texts[place as usize],
             None => self
@@ -553,12 +456,4 @@ fn named(reason: &str) -> (&str, &str) {
 /// Written like a name of a program: with an underscore, a digit or more than ten letters.
 fn is_specific(word: &str) -> bool {
     word.contains('_') || word.len() > 10 || word.chars().any(|c| c.is_ascii_digit())
-}
-
-fn kind_bonus(kind: NodeKind) -> f64 {
-    match kind {
-        NodeKind::Function | NodeKind::Class => 0.25,
-        NodeKind::File | NodeKind::TestFile => 0.05,
-        _ => 0.0,
-    }
 }

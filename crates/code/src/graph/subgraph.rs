@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Graph, ListedError, ListedGraph, ListedNode, NodeRef};
+use super::{Graph, ListedError, ListedGraph, ListedNode, NodeRef, listed::ReadJson};
 
 /// Nodes and the edges between them, in the order in which nodes were last touched.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,7 +121,11 @@ impl Subgraph {
     /// # Errors
     /// What is no subgraph, with the line and the field.
     pub fn from_file(text: &str) -> Result<Self, ListedError> {
-        let (mut listed, listed_order) = ListedGraph::from_json_in_order(text)?;
+        let ReadJson {
+            graph: mut listed,
+            order: listed_order,
+            ..
+        } = ListedGraph::read_json(text)?;
         let nodes = &listed.nodes;
         listed
             .edges

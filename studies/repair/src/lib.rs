@@ -12,6 +12,7 @@ pub mod contracts;
 pub mod environment;
 pub mod evaluation;
 pub mod grading;
+mod markdown;
 pub mod metrics;
 pub mod mutate;
 pub mod patch_model;

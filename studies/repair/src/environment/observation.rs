@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use code::graph::{ListedNode, index_line, within_budget};
+use code::graph::{Budgeted, ListedNode, index_line, within_budget};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{CountTokens, PlannerEnv, Suspect, issue, suspect_lines};
-use crate::Issue;
+use crate::{Issue, markdown};
 
 /// Budgets of observations. Tokens are those of the planner's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ pub fn first_observation(
 ) -> Observation {
     let mut sections = vec![Section {
         name: "Issue",
-        parts: issue::parts(issue),
+        parts: issue::parts(issue, config.issue_tokens, &**count),
         budget: config.issue_tokens,
     }];
     sections.push(suspected(config, suspects));
@@ -172,7 +172,7 @@ impl PlannerEnv<'_> {
         if config.always_issue || self.state.steps == 0 {
             sections.push(Section {
                 name: "Issue",
-                parts: issue::parts(&self.task.public.issue),
+                parts: issue::parts(&self.task.public.issue, config.issue_tokens, &*self.count),
                 budget: config.issue_tokens,
             });
         }
@@ -304,16 +304,42 @@ fn prose(config: &ObservationConfig, sections: &[Section], count: &CountTokens) 
         .iter()
         .map(|section| {
             let parts = section.parts.iter().map(String::as_str);
-            let body = within_budget(parts, section.budget, count);
+            let body = cut(parts, section.budget, count);
             format!("# {}\n{}", section.name, ended(&body.text))
         })
         .collect();
     let texts = texts.iter().map(String::as_str);
-    let whole = within_budget(texts, config.tokens, count);
+    let whole = cut(texts, config.tokens, count);
     Observation {
         text: whole.text,
         tokens: whole.tokens,
     }
+}
+
+/// What fits, with an end to the block that is cut: what follows is no part of it.
+fn cut<'a>(
+    parts: impl IntoIterator<Item = &'a str>,
+    budget: usize,
+    count: &dyn Fn(&str) -> usize,
+) -> Budgeted {
+    let parts: Vec<&str> = parts.into_iter().collect();
+    let mut kept = within_budget(parts.iter().copied(), budget, count);
+    let Some((_, end)) = markdown::left_open(&kept.text) else {
+        return kept;
+    };
+    // Room for the end, and for what a tokenizer may make of the line before it.
+    kept = within_budget(parts, budget.saturating_sub(count(&end) + 1), count);
+    if let Some((start, end)) = markdown::left_open(&kept.text) {
+        let mut text = ended(&kept.text);
+        let has_lines = text[start..].lines().count() > 1;
+        text += &end;
+        if !has_lines || count(&text) > budget {
+            text.truncate(start);
+        }
+        kept.tokens = count(&text);
+        kept.text = text;
+    }
+    kept
 }
 
 /// As the text protocol has it. What does not fit goes part by part, the last sections' last parts first.
@@ -362,5 +388,53 @@ fn ended(text: &str) -> String {
     match text.is_empty() || text.ends_with('\n') {
         true => text.to_owned(),
         false => format!("{text}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands behind a block that is cut is no part of it, at any budget.
+    #[test]
+    fn no_block_of_an_issue_runs_into_what_stands_behind_it() {
+        let issue = Issue {
+            title: "It fails".to_owned(),
+            body: "Run this:\n\n````md\n```\na\n```\nand b\n````\n\n1. See\n\n   ~~~\n   ValueError: no\n   ~~~\n"
+                .to_owned(),
+            ..Issue::default()
+        };
+        for budget in 0..160 {
+            for tokens in [budget, 1000] {
+                let config = ObservationConfig {
+                    issue_tokens: budget,
+                    tokens,
+                    ..ObservationConfig::default()
+                };
+                // Bytes, and words with their ends of lines, are the tokens.
+                let counts: [&CountTokens; 2] = [
+                    &(std::sync::Arc::new(|text: &str| text.len()) as CountTokens),
+                    &(std::sync::Arc::new(|text: &str| {
+                        text.split_inclusive(char::is_whitespace).count()
+                    }) as CountTokens),
+                ];
+                for count in counts {
+                    let shown = first_observation(&config, &issue, &[], count);
+                    assert_eq!(markdown::left_open(&shown.text), None, "{}", shown.text);
+                    assert!(shown.tokens <= tokens);
+                    assert_eq!(shown.tokens, count(&shown.text));
+                }
+            }
+        }
+        let config = ObservationConfig {
+            issue_tokens: 85,
+            ..ObservationConfig::default()
+        };
+        let count: CountTokens = std::sync::Arc::new(|text: &str| text.len());
+        let shown = first_observation(&config, &issue, &[], &count);
+        assert_eq!(
+            shown.text,
+            "# Issue\nIt fails\nRun this:\n\n\n1. See\nValueError: no\nRun this:\n````md\n```\na\n```\nand b\n````\n"
+        );
     }
 }

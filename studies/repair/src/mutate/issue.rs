@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Issue,
+    markdown::{code_span, fenced},
     workplace::{Failure, Frame},
 };
 
@@ -77,7 +78,7 @@ impl Report<'_> {
             .as_deref()
             .filter(|text| self.is_allowed(text));
         if style == Style::Terse {
-            body.push(format!("`{}`", first_line(&error)));
+            body.push(code_span(first_line(&error)));
         } else {
             body.push(self.opening(doing, scene.must_raise, seed));
             body.push(fenced("", &error));
@@ -290,8 +291,9 @@ impl Scene {
         let test = sites.function(index).and_then(|scope| scope.function());
         if let Some(function) = test {
             let (first, last) = source.lines(function);
-            let last = last.min(first + TEST_LINES);
-            self.test = Some(dedented(&source, first, last));
+            let end = last.min(first + TEST_LINES);
+            let rest = if end < last { "\n    …" } else { "" };
+            self.test = Some(dedented(&source, first, end) + rest);
         }
         // Of a test, what it calls last; a class only where it calls nothing else.
         let begin = test.map_or(first, |function| source.lines(function).0);
@@ -342,6 +344,8 @@ fn has_blocks(node: AnyNodeRef<'_>) -> bool {
     )
 }
 
+/// Characters of a line of an error.
+const LINE: usize = 200;
 /// Lines of an error that are shown.
 const ERROR_LINES: usize = 12;
 /// Longer statements are not quoted.
@@ -355,17 +359,16 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-fn fenced(language: &str, text: &str) -> String {
-    format!("```{language}\n{}\n```", text.trim_end())
-}
-
 /// At most so many lines, each cut to what fits a screen.
 fn cut(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.trim().lines().collect();
     let mut shown: Vec<String> = all
         .iter()
         .take(lines)
-        .map(|line| line.chars().take(200).collect())
+        .map(|line| match line.char_indices().nth(LINE) {
+            Some((end, _)) => format!("{} …", &line[..end]),
+            None => (*line).to_owned(),
+        })
         .collect();
     if all.len() > lines {
         shown.push("…".to_owned());
@@ -408,7 +411,7 @@ fn words(test: &str) -> String {
 /// Lines of a source without the blanks that all begin with.
 fn dedented(source: &Source, first: u32, last: u32) -> String {
     let text = &source.text()[source.line_span(first, last)];
-    let blanks = |line: &str| line.len() - line.trim_start().len();
+    let blanks = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let filled = text.lines().filter(|line| !line.trim().is_empty());
     let common = filled.map(blanks).min().unwrap_or_default();
     let lines = text

@@ -6,6 +6,7 @@ use code::graph::{CountTokens, described, within_budget};
 use record::Message;
 
 use super::PatchRequest;
+use crate::markdown;
 
 /// Nodes of the graph that are told.
 const NODES: usize = 32;
@@ -65,7 +66,8 @@ fn system(request: &PatchRequest) -> String {
 
 fn head(request: &PatchRequest) -> String {
     let issue = &request.issue;
-    let mut text = format!("# Issue\n{}\n{}\n", issue.title, issue.body);
+    let body = markdown::normal(&issue.body);
+    let mut text = format!("# Issue\n{}\n{}\n", issue.title, body.trim_end());
     let facts = [
         ("Error", &issue.error_kind),
         ("Assertion", &issue.top_assert),

@@ -151,17 +151,21 @@ const INTENT_ANALYSIS: Param = required(param(
     "the steps of the plan; never a patch",
 ));
 
+/// What led to a plan, the plan, and last whether it is carried out.
+const REVIEWED: &[Param] = &[
+    THOUGHT,
+    required(FAILURE_SEEN),
+    required(EVIDENCE_CHAIN),
+    TARGET_NODES,
+    INTENT_ANALYSIS,
+    CONFIDENCE,
+    APPLY,
+];
+
 const PROPOSE: Signature = Signature {
     name: "repair_propose",
     about: "Have the patch model propose a patch; it is shown to you and not applied.",
-    params: &[
-        THOUGHT,
-        required(FAILURE_SEEN),
-        required(EVIDENCE_CHAIN),
-        TARGET_NODES,
-        INTENT_ANALYSIS,
-        CONFIDENCE,
-    ],
+    params: REVIEWED.split_at(REVIEWED.len() - 1).0,
 };
 const REVISE: Signature = Signature {
     name: "repair_revise",
@@ -398,15 +402,7 @@ pub const TOOLS: &[Signature] = &[
     Signature {
         name: "repair_review",
         about: "As repair, with what led to the plan.",
-        params: &[
-            THOUGHT,
-            required(FAILURE_SEEN),
-            required(EVIDENCE_CHAIN),
-            TARGET_NODES,
-            INTENT_ANALYSIS,
-            CONFIDENCE,
-            APPLY,
-        ],
+        params: REVIEWED,
     },
     PROPOSE,
     REVISE,

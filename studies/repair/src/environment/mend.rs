@@ -29,15 +29,10 @@ impl PlannerEnv<'_> {
     ) -> Result<Done, Fault> {
         let mut done = Done::new("repair");
         done.tell("apply", action.apply);
-        done.tell("plan", json!(action.plan));
-        let (targets, unknown) = match self.targets(action) {
-            Ok(found) => found,
+        let targets = match self.tell_plan(&mut done, action) {
+            Ok(targets) => targets,
             Err((code, detail)) => return Ok(done.with_error(code, detail)),
         };
-        done.tell("plan_targets", json!(targets));
-        if !unknown.is_empty() {
-            done.tell("unknown_ids", listed(&unknown));
-        }
         if !action.apply {
             done.tell("summary", "the plan is noted");
             done.observed = format!("plan: {}", action.plan.join("; "));
@@ -52,6 +47,21 @@ impl PlannerEnv<'_> {
         let ends_here = self.config.end.verified_repair;
         self.conclude(&mut done, record, ends_here).await?;
         Ok(done)
+    }
+
+    /// Tells a plan and what it points at; the lines that it is about.
+    pub(super) fn tell_plan(
+        &self,
+        done: &mut Done,
+        action: &RepairAction,
+    ) -> Result<Vec<PlanTarget>, Refusal> {
+        done.tell("plan", json!(action.plan));
+        let (targets, unknown) = self.targets(action)?;
+        done.tell("plan_targets", json!(targets));
+        if !unknown.is_empty() {
+            done.tell("unknown_ids", listed(&unknown));
+        }
+        Ok(targets)
     }
 
     /// Tells what came of a repair whose tests were run, and looks at the work tree that it left. One whose tests
@@ -138,10 +148,7 @@ impl PlannerEnv<'_> {
 
     /// The lines that a plan is about: of the nodes in focus, else of all that memory holds. Second, ids
     /// that no node has.
-    pub(super) fn targets(
-        &self,
-        action: &RepairAction,
-    ) -> Result<(Vec<PlanTarget>, Vec<String>), Refusal> {
+    fn targets(&self, action: &RepairAction) -> Result<(Vec<PlanTarget>, Vec<String>), Refusal> {
         const NO_TESTS: Refusal = ("guarded-test", "tests are not what is repaired");
         let graph = self.sources.graph();
         let confidence = action.confidence.unwrap_or(1.0);

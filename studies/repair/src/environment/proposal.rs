@@ -5,12 +5,11 @@
 
 use record::Fault;
 use rollout::Cx;
-use serde_json::json;
 
 use super::{
     PlannerEnv,
     mend::{collated, tell_error},
-    state::{Done, listed},
+    state::Done,
 };
 use crate::{
     action::{ProposalAction, RepairAction},
@@ -71,15 +70,10 @@ impl PlannerEnv<'_> {
         cx: &mut Cx,
     ) -> Result<Done, Fault> {
         let mut done = step_of(op);
-        done.tell("plan", json!(action.plan));
-        let (targets, unknown) = match self.targets(action) {
-            Ok(found) => found,
+        let targets = match self.tell_plan(&mut done, action) {
+            Ok(targets) => targets,
             Err((code, detail)) => return Ok(done.with_error(code, detail)),
         };
-        done.tell("plan_targets", json!(targets));
-        if !unknown.is_empty() {
-            done.tell("unknown_ids", listed(&unknown));
-        }
         let request = self.request(action, targets);
         done.tell("collate_meta", collated(&request));
         let (record, proposal) = self

@@ -1,10 +1,11 @@
 //! `etude data mutate`: repair tasks out of a Python repository with tests.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, anyhow};
@@ -105,23 +106,35 @@ struct Made<'a> {
     seconds: f64,
 }
 
-/// Bugs between two lines where there is no bar.
-const EVERY: usize = 16;
+/// Between two lines where there is no bar.
+const EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .failed()?;
-    runtime.block_on(async {
+    let sources = args.out.with_extension("sources");
+    let was_there = sources.exists();
+    let made = runtime.block_on(async {
         tokio::select! {
             done = make(args, screen) => done,
-            _ = tokio::signal::ctrl_c() => {
-                screen.say("What was measured is kept; the same command goes on from there.");
-                Err(Failure::Stopped)
-            }
+            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
         }
-    })
+    });
+    // Where something was measured the same command goes on; a refusal leaves nothing behind.
+    let notes = notes_beside(&args.out);
+    let goes_on = notes.exists() || args.out.exists();
+    if made.is_err() && !was_there && !goes_on && sources.is_dir() {
+        fs::remove_dir_all(sources).failed()?;
+    }
+    if matches!(made, Err(Failure::Stopped)) && notes.exists() {
+        screen.say(format!(
+            "What was measured is kept in {}; the same command goes on from there.",
+            notes.display()
+        ));
+    }
+    made
 }
 
 async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
@@ -142,15 +155,7 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
             .with_context(|| format!("cannot make the folder {}", folder.display()))
             .asked()?;
     }
-    let known = args.out.with_extension("sources");
-    let (known, was_there) = (known.as_path(), known.exists());
-    let made = measured(args, &name, begun, screen).await;
-    // Where something was measured the same command goes on; a refusal leaves nothing behind.
-    let goes_on = notes_beside(&args.out).exists() || args.out.exists();
-    if made.is_err() && !was_there && !goes_on && known.is_dir() {
-        fs::remove_dir_all(known).failed()?;
-    }
-    made
+    measured(args, &name, begun, screen).await
 }
 
 async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen) -> Outcome<()> {
@@ -200,13 +205,14 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
         "{name}: running its tests twice, and once traced …"
     ));
     let work = screen.work("tasks", u64::from(args.count));
-    let mut said = 0;
+    let far = RefCell::new((0, "the tests run without bugs".to_owned()));
     let made = mutate(&testbed, &sources, &options, |progress| match progress {
         Progress::Surveyed {
             tests,
             left_out,
             seconds,
             candidates,
+            known,
         } => {
             let aside = match left_out {
                 0 => String::new(),
@@ -215,17 +221,34 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
             screen.say(format!(
                 "{name}: {tests} tests pass in {seconds:.1} s{aside}; {candidates} places for a bug"
             ));
+            if known > 0 {
+                screen.say(format!(
+                    "{name}: going on; {} measured before",
+                    match known {
+                        1 => "1 bug was".to_owned(),
+                        more => format!("{more} bugs were"),
+                    }
+                ));
+            }
+            far.borrow_mut().1 = "no bug is measured yet".to_owned();
         }
         Progress::Tried { tally } => {
             let message = format!("{} tasks of {} bugs", tally.kept, tally.tried);
-            let is_due = tally.tried >= said + EVERY;
-            if is_due {
-                said = tally.tried;
-            }
-            work.note(tally.kept as u64, &message, is_due);
+            work.note(tally.kept as u64, &message, false);
+            *far.borrow_mut() = (tally.kept as u64, message);
         }
-    })
-    .await;
+    });
+    let mut made = std::pin::pin!(made);
+    let made = loop {
+        tokio::select! {
+            made = &mut made => break made,
+            () = tokio::time::sleep(EVERY) => {
+                let (kept, message) = &*far.borrow();
+                let seconds = begun.elapsed().as_secs();
+                work.note(*kept, &format!("{message}, {seconds} s"), true);
+            }
+        }
+    };
     let made = made.map_err(failure)?;
     if made.tasks.is_empty() {
         return Err(Failure::Failed(anyhow!(

@@ -66,6 +66,8 @@ pub enum Progress<'a> {
         left_out: usize,
         seconds: f64,
         candidates: usize,
+        /// Bugs that were measured before the work was interrupted.
+        known: usize,
     },
     Tried {
         tally: &'a Tally,
@@ -183,18 +185,19 @@ async fn make(
             tests: survey.tests.len(),
         });
     }
-    progress(Progress::Surveyed {
-        tests: survey.tests.len(),
-        left_out: survey.left_out,
-        seconds: survey.seconds,
-        candidates: candidates.len(),
-    });
     let at_notes = |error| MutateError::File {
         path: options.notes.clone(),
         error,
     };
     let mut notes =
         Notes::open(&options.notes, &digest(testbed, sources, &survey)).map_err(at_notes)?;
+    progress(Progress::Surveyed {
+        tests: survey.tests.len(),
+        left_out: survey.left_out,
+        seconds: survey.seconds,
+        candidates: candidates.len(),
+        known: notes.count(),
+    });
     let mut choice = Choice::new(candidates, options.seed);
     let mut made = Mutated {
         tasks: Vec::new(),

@@ -77,6 +77,11 @@ impl Notes {
         self.known.get(key)
     }
 
+    /// Fates that are known.
+    pub(super) fn count(&self) -> usize {
+        self.known.len()
+    }
+
     pub(super) fn write(&mut self, key: &str, fate: &Fate) -> io::Result<()> {
         let line = Line {
             key: key.to_owned(),

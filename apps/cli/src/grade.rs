@@ -12,9 +12,12 @@ use clap::Args;
 use futures::{StreamExt, stream};
 use repair::{
     Place, Task,
-    adapters::{Format, Options, adapt, instance_id},
-    evaluation::{Evaluated, evaluate},
-    grading::{InstanceOutcome, InstanceReport, Prediction, RunReport, read_predictions},
+    adapters::{Format, Options, adapt, instance_id, instance_of},
+    evaluation::{Evaluated, evaluate, evaluate_gold},
+    grading::{
+        Expected, Grader, InstanceOutcome, InstanceReport, PATCH_FAILED, Prediction, RunReport,
+        read_log, read_predictions, smith_expected,
+    },
     read_tasks,
     workplace::Testbed,
 };
@@ -68,6 +71,15 @@ pub(crate) struct GradeArgs {
     /// Print the run's report as one JSON object on stdout
     #[arg(long)]
     json: bool,
+}
+
+impl GradeArgs {
+    /// Whether what grades a task is the solution that it brings, which is no patch.
+    fn runs_solution(&self, task: &Task) -> bool {
+        let has_one =
+            |grader: &Grader| matches!(grader, Grader::Harbor(grader) if grader.has_solution());
+        self.predictions == "gold" && task.gold.grader.as_ref().is_some_and(has_one)
+    }
 }
 
 pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
@@ -188,7 +200,7 @@ async fn all(
     for (id, task) in tasks {
         match predictions.get(id) {
             None => drop(outcomes.insert(id.clone(), InstanceOutcome::Incomplete)),
-            Some(prediction) if prediction.is_empty() => {
+            Some(prediction) if prediction.is_empty() && !args.runs_solution(task) => {
                 outcomes.insert(id.clone(), InstanceOutcome::EmptyPatch);
             }
             Some(prediction) => wanted.push((id, task, prediction)),
@@ -209,13 +221,15 @@ async fn all(
     let mut graded = std::pin::pin!(graded);
     let mut done = 0;
     while let Some(one) = graded.next().await {
-        let (id, (outcome, fault)) = one.failed()?;
+        let (id, one) = one.failed()?;
+        let outcome = one.outcome;
         done += 1;
-        if fault {
+        if one.faulted {
             faulted.push(id.clone());
         }
         work.at(done);
-        screen.say(format!("{id}: {}", said(&outcome)));
+        let why = one.why.map_or(String::new(), |why| format!(": {why}"));
+        screen.say(format!("{id}: {}{why}", said(&outcome)));
         outcomes.insert(id, outcome);
     }
     faulted.sort_unstable();
@@ -235,14 +249,23 @@ fn said(outcome: &InstanceOutcome) -> &'static str {
     }
 }
 
-/// Grades one instance, or finds that it was graded before; and whether the machinery failed.
+/// What came of one instance.
+struct Graded {
+    outcome: InstanceOutcome,
+    /// Whether the machinery failed.
+    faulted: bool,
+    /// Why there is no verdict on its tests.
+    why: Option<String>,
+}
+
+/// Grades one instance, or finds that it was graded before.
 async fn one(
     args: &GradeArgs,
     task: &Task,
     prediction: &Prediction,
     logs: &Logs,
     places: &Places,
-) -> anyhow::Result<(InstanceOutcome, bool)> {
+) -> anyhow::Result<Graded> {
     let mut faulted = false;
     let id = &prediction.instance_id;
     let patch = prediction.model_patch.as_deref().unwrap_or_default();
@@ -251,7 +274,12 @@ async fn one(
     } else if let Some(report) = logs.report(id) {
         Some(report)
     } else {
-        let evaluated = match evaluate(task, patch, &places.testbed(task)?).await {
+        let testbed = places.testbed(task)?;
+        let evaluated = match args.runs_solution(task) {
+            true => evaluate_gold(task, &testbed).await,
+            false => evaluate(task, patch, &testbed).await,
+        };
+        let evaluated = match evaluated {
             Ok(evaluated) => evaluated,
             Err(fault) => {
                 faulted = true;
@@ -265,6 +293,7 @@ async fn one(
         evaluated.report
     };
     let logs_text = logs.text();
+    let why = logs.why(task, report.as_ref());
     let outcome = match report {
         Some(report) => {
             // Last, so that an instance with a report is one that is done.
@@ -278,7 +307,23 @@ async fn one(
         }
         None => InstanceOutcome::Error { logs: logs_text },
     };
-    Ok((outcome, faulted))
+    Ok(Graded {
+        outcome,
+        faulted,
+        why,
+    })
+}
+
+/// What a log of the task's own grader is graded by; `None` where no log decides.
+fn expected(task: &Task) -> Option<Expected> {
+    match &task.gold.grader {
+        Some(Grader::SweSmithLog(profile)) => {
+            Some(profile.expected(&instance_id(task), &task.checks))
+        }
+        // What is run by ids leaves no log; SWE-smith's own harness does.
+        Some(Grader::SweSmith) => Some(smith_expected(&instance_id(task), &task.checks)),
+        _ => instance_of(task)?.expected().ok(),
+    }
 }
 
 /// The files of one instance.
@@ -302,8 +347,37 @@ impl Logs {
     /// A verdict on the output that is kept, for graders that read nothing else.
     fn regraded(&self, task: &Task) -> Option<InstanceReport> {
         let log = self.read("test_output.txt")?;
-        let expected = repair::adapters::instance_of(task)?.expected().ok()?;
-        Some(InstanceReport::of_log(&expected, &log))
+        if log.is_empty() && matches!(task.gold.grader, Some(Grader::SweSmith)) {
+            return None;
+        }
+        Some(InstanceReport::of_log(&expected(task)?, &log))
+    }
+
+    /// Why no test has a verdict, in a line: what grading noted, or what the log lacks.
+    fn why(&self, task: &Task, report: Option<&InstanceReport>) -> Option<String> {
+        let Some(report) = report else {
+            let notes = self.read("run_instance.log").unwrap_or_default();
+            let lines = notes.lines().filter(|line| !line.trim().is_empty());
+            let failed: Vec<&str> = lines
+                .skip_while(|line| !line.starts_with(PATCH_FAILED))
+                .collect();
+            if let [_, said @ ..] = failed.as_slice() {
+                let error = said.iter().find(|line| line.starts_with("error"));
+                let first = error.or(said.first()).copied().unwrap_or_default();
+                return Some(format!("the patch does not apply: {}", first.trim()));
+            }
+            let last = notes.lines().rev().find(|line| !line.trim().is_empty());
+            return Some(last.unwrap_or("no log says why").trim().to_owned());
+        };
+        if report.tests_status.is_some() {
+            return None;
+        }
+        let expected = expected(task)?;
+        let log = self.read("test_output.txt")?;
+        let read = read_log(expected.log_parser, &expected.instance_id, &log);
+        let sign = report.infra_failure_reason.as_deref();
+        let sign = sign.map_or(String::new(), |sign| format!(" ({sign})"));
+        read.err().map(|invalid| format!("{invalid}{sign}"))
     }
 
     fn text(&self) -> String {

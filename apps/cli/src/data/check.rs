@@ -10,6 +10,7 @@ use clap::Args;
 use critique::data::{Problem, task_of_row};
 use dataset::{DatasetError, Place, Row, RowError, RowErrors, Rows};
 use recall::{TurnRole, adapters::check_task};
+use repair::adapters::{Adapted, Format, Options, adapt};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +29,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Files of tasks or of problems: .jsonl, .json or .parquet; ids must be unique in all of them together
+    /// Files of tasks or of problems: .jsonl, .json or .parquet, or folders of Harbor's tasks; ids must be unique in
+    /// all of them together
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Keep the good problems of the file here: those that one of their own solutions solves
@@ -43,6 +45,9 @@ pub(super) struct CheckArgs {
     /// The interpreter of the tests of repair tasks [default: the system's]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
+    /// The container engine of Harbor's tasks, unix:///PATH or tcp://HOST:PORT [default: one in the usual places]
+    #[arg(long, value_name = "ADDRESS")]
+    engine: Option<String>,
     #[command(flatten)]
     judging: JudgingArgs,
     /// Print one JSON object on stdout
@@ -128,7 +133,7 @@ pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
     let unsolvable: u64 = gold.map(|solvable| solvable.unsolved).sum();
     if unsolvable > 0 {
         return Err(Failure::Failed(anyhow!(
-            "{} not solved by the gold patch",
+            "{} not solved by the gold patch or solution",
             match unsolvable {
                 1 => "1 task is".to_owned(),
                 n => format!("{n} tasks are"),
@@ -153,7 +158,8 @@ pub(super) fn run(args: &CheckArgs, screen: Screen) -> Outcome<()> {
 /// Runs the tests of the repair tasks of every file without and with their gold patches.
 fn solve_repairs(args: &CheckArgs, checked: &mut [Checked], screen: Screen) -> Outcome<()> {
     for file in checked.iter_mut().filter(|file| !file.repairs.is_empty()) {
-        let solvable = gold::solve(&file.repairs, args.python.as_deref(), screen)?;
+        let places = (args.python.as_deref(), args.engine.as_deref());
+        let solvable = gold::solve(&file.repairs, places, screen)?;
         let shown = solvable.failures.iter().take(SHOWN_ERRORS);
         shown.for_each(|failure| screen.say(failure));
         file.gold = Some(solvable);
@@ -210,6 +216,10 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
         names: BTreeSet::new(),
         problems: Vec::new(),
     };
+    if file.is_dir() {
+        checked.take_harbor(file, ids, errors)?;
+        return Ok(checked);
+    }
     for row in Rows::open(file)? {
         let row = row?;
         checked.tasks += 1;
@@ -275,6 +285,39 @@ impl Checked {
                  (repair) is there, nor a `problem` or `content` with tests (critique)",
             )),
         }
+    }
+
+    /// Takes the tasks of a folder of Harbor's.
+    fn take_harbor(
+        &mut self,
+        folder: &Path,
+        ids: &mut Ids,
+        errors: &mut RowErrors,
+    ) -> Result<(), DatasetError> {
+        let adapted = repair_tasks(folder)?;
+        self.study = Some("repair");
+        self.bad_rows = adapted.rejected.count();
+        self.tasks = adapted.tasks.len() as u64 + self.bad_rows;
+        for error in adapted.rejected.kept() {
+            errors.push(error.clone());
+        }
+        for (number, task) in (1..).zip(adapted.tasks) {
+            let place = Place::Row(number);
+            if let Some((file, _)) = ids.insert(task.id.0.clone(), (folder.to_owned(), place)) {
+                self.bad_rows += 1;
+                errors.push(RowError {
+                    path: folder.to_owned(),
+                    place,
+                    field: "task.name".to_owned(),
+                    message: format!("`{}` is a task of {} too", task.id, file.display()),
+                });
+                continue;
+            }
+            self.names.insert(task.public.repo.clone());
+            self.count("tasks of Harbor");
+            self.repairs.push(FoundTask::of_harbor(folder, place, task));
+        }
+        Ok(())
     }
 
     fn is_of(&mut self, study: &'static str, row: &Row) -> Result<(), RowError> {
@@ -361,6 +404,17 @@ impl Checked {
     }
 }
 
+/// The tasks of Harbor's in a folder: itself, or those in it.
+fn repair_tasks(folder: &Path) -> Result<Adapted, DatasetError> {
+    let options = Options {
+        split: "test".to_owned(),
+        data_source: None,
+        image_namespace: None,
+        rejections: SHOWN_ERRORS,
+    };
+    adapt(Format::Harbor, folder, &options)
+}
+
 /// Whether a row is a problem with a program, as reinforcement reads it.
 fn is_pair(row: &Map<String, Value>) -> bool {
     let programs = ["sanitized_solution", "solution"];
@@ -400,7 +454,7 @@ fn text(checked: &[Checked]) -> String {
         }
         if let Some(gold) = &file.gold {
             for (what, number) in [
-                ("tasks that their gold patch solves", gold.solved),
+                ("tasks that their gold solves", gold.solved),
                 ("tasks that it does not", gold.unsolved),
                 ("tasks that were only read", gold.not_run),
             ] {

@@ -1,4 +1,5 @@
-//! Repair tasks judged by their own gold patches: what must begin to pass fails without them and passes with them.
+//! Repair tasks judged by their own gold: what must begin to pass fails without the patch and passes with it, and the
+//! solution of a task of Harbor's earns its reward.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +9,18 @@ use futures::{StreamExt, stream};
 use judge::pytest::TestStatus;
 use record::Fault;
 use repair::{
-    Checkout, Place, Task, Testbeds, evaluation::evaluate, task_of_row, workplace::TestRequest,
+    Checkout, Place, Task, Testbeds,
+    evaluation::{Evaluated, evaluate, evaluate_gold},
+    grading::Grader,
+    task_of_row,
+    workplace::TestRequest,
 };
 use serde::Serialize;
 
 use crate::{
     failure::{Classify, Failure, Outcome},
     machine,
-    sandboxes::SandboxSettings,
+    sandboxes::{BackendName, SandboxSettings},
     screen::Screen,
     walk::repair::{bare_testbeds, testbeds},
 };
@@ -30,11 +35,11 @@ pub(super) struct FoundTask {
 /// What running tests told of tasks.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Solvable {
-    /// Tasks whose tests fail before their gold patch and pass after it.
+    /// Tasks whose tests fail before their gold patch and pass after it, or whose solution earns the reward.
     pub(super) solved: u64,
     /// Those where that is not so.
     pub(super) unsolved: u64,
-    /// In images, graded by scripts of others, or without a gold patch: they were only read.
+    /// In images, graded by scripts of others, or without anything gold: they were only read.
     pub(super) not_run: u64,
     /// What is wrong with the unsolved ones.
     pub(super) failures: Vec<String>,
@@ -65,9 +70,25 @@ impl FoundTask {
         })
     }
 
+    /// The task of a folder of Harbor's.
+    pub(super) fn of_harbor(folder: &Path, place: RowPlace, task: Task) -> Self {
+        Self {
+            file: folder.to_owned(),
+            place,
+            task,
+        }
+    }
+
+    fn is_harbor(&self) -> bool {
+        let grader = self.task.gold.grader.as_ref();
+        grader
+            .is_some_and(|grader| matches!(grader, Grader::Harbor(grader) if grader.has_solution()))
+    }
+
     fn can_run(&self) -> bool {
         let gold = &self.task.gold;
-        is_here(&self.task.place) && gold.grader.is_none() && !gold.patch.is_empty()
+        self.is_harbor()
+            || (is_here(&self.task.place) && gold.grader.is_none() && !gold.patch.is_empty())
     }
 }
 
@@ -90,22 +111,26 @@ fn fits(patch: &Patch, place: &Place) -> Result<(), String> {
         .map_err(|error| format!("it does not fit the sources: {error}"))
 }
 
-/// Runs the tests of every task that can be run here, without and with its gold patch.
-pub(super) fn solve(
-    found: &[FoundTask],
-    python: Option<&Path>,
-    screen: Screen,
-) -> Outcome<Solvable> {
+/// The interpreter of tests that run here, and the engine of containers.
+type Places<'a> = (Option<&'a Path>, Option<&'a str>);
+
+/// Runs the tests of every task that can be run: here without and with its gold patch, or in its image after its
+/// solution.
+pub(super) fn solve(found: &[FoundTask], places: Places<'_>, screen: Screen) -> Outcome<Solvable> {
     let runtime = tokio::runtime::Runtime::new().failed()?;
     runtime.block_on(async {
         tokio::select! {
-            done = all(found, python, screen) => done,
+            done = all(found, places, screen) => done,
             _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
         }
     })
 }
 
-async fn all(found: &[FoundTask], python: Option<&Path>, screen: Screen) -> Outcome<Solvable> {
+async fn all(
+    found: &[FoundTask],
+    (python, engine): Places<'_>,
+    screen: Screen,
+) -> Outcome<Solvable> {
     let mut solvable = Solvable::default();
     let run: Vec<&FoundTask> = found.iter().filter(|found| found.can_run()).collect();
     solvable.not_run = (found.len() - run.len()) as u64;
@@ -116,17 +141,53 @@ async fn all(found: &[FoundTask], python: Option<&Path>, screen: Screen) -> Outc
         python: python.map(Path::to_owned),
         ..SandboxSettings::default()
     };
-    let sandboxes = settings.open().await?;
-    for found in &run {
-        sandboxes.python(found.task.public.framework).asked()?;
-    }
-    let places = (
-        testbeds(&settings, &sandboxes),
-        bare_testbeds(&settings, &sandboxes),
-    );
-    let (work, places) = (screen.work("gold", run.len() as u64), &places);
+    let containers = SandboxSettings {
+        backend: BackendName::Docker,
+        engine: engine.map(str::to_owned),
+        wall_s: 3600.0,
+        cpu_s: 4.0 * 3600.0,
+        memory_mb: 4096,
+        ..settings.clone()
+    };
+    let (harbor, here): (Vec<&FoundTask>, Vec<&FoundTask>) =
+        run.iter().partition(|found| found.is_harbor());
+    let jails = match here.first() {
+        None => None,
+        Some(_) => {
+            let sandboxes = settings.open().await?;
+            for found in &here {
+                sandboxes.python(found.task.public.framework).asked()?;
+            }
+            Some((
+                testbeds(&settings, &sandboxes),
+                bare_testbeds(&settings, &sandboxes),
+            ))
+        }
+    };
+    let images = match harbor.first() {
+        None => None,
+        Some(_) => {
+            let opened = containers.open().await.map_err(|failure| match failure {
+                Failure::Asked(why) => Failure::Asked(why.context(
+                    "Harbor's tasks run in containers; --engine ADDRESS names an engine, --no-run only reads them",
+                )),
+                other => other,
+            });
+            Some(bare_testbeds(&containers, &opened?))
+        }
+    };
+    let work = screen.work("gold", run.len() as u64);
+    let (jails, images) = (&jails, &images);
     let mut verdicts = stream::iter(run)
-        .map(|found| async move { (found, verdict(&found.task, places).await) })
+        .map(|found| async move {
+            let task = &found.task;
+            let verdict = match (found.is_harbor(), jails, images) {
+                (true, _, Some(images)) => Ok(solved_by_itself(task, images).await),
+                (false, Some(jails), _) => verdict(task, jails).await,
+                _ => Err(Fault::infra("no sandbox was opened for the task")),
+            };
+            (found, verdict)
+        })
         .buffered(machine::cores());
     let mut done = 0;
     while let Some((found, verdict)) = verdicts.next().await {
@@ -146,6 +207,43 @@ async fn all(found: &[FoundTask], python: Option<&Path>, screen: Screen) -> Outc
         }
     }
     Ok(solvable)
+}
+
+/// What is wrong with a task of Harbor's, whose solution must earn the whole reward. That it cannot be run is a
+/// matter of the one task, such as an image that nobody has built.
+async fn solved_by_itself(task: &Task, images: &Testbeds) -> Option<String> {
+    let evaluated = match images(task) {
+        Ok(testbed) => evaluate_gold(task, &testbed).await,
+        Err(fault) => Err(fault),
+    };
+    match evaluated {
+        Ok(Evaluated {
+            report: Some(report),
+            ..
+        }) if report.resolved => None,
+        Ok(evaluated) => Some(format!(
+            "after its solution the reward is not 1:\n{}",
+            last_lines(&(evaluated.run_log + &evaluated.test_output), 12)
+        )),
+        Err(fault) => Some(match (&task.place, environment(task)) {
+            (Place::Image { name, .. }, Some(folder)) => {
+                format!("{fault}; its image is built with: docker build -t {name} {folder}")
+            }
+            _ => fault.to_string(),
+        }),
+    }
+}
+
+/// The folder that the task's image is built from.
+fn environment(task: &Task) -> Option<&str> {
+    task.facts.metadata.get("environment")?.as_str()
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(count);
+    let shown = lines[from..].iter().map(|line| format!("    {line}"));
+    shown.collect::<Vec<_>>().join("\n")
 }
 
 /// What is wrong with a task. `places` are its checkouts, and those without the patches that make them.

@@ -24,7 +24,7 @@ use super::{SHOWN_ERRORS, say_errors};
 use crate::{
     failure::{Classify, Failure, Outcome},
     report::{print_json, print_text},
-    screen::Screen,
+    screen::{Screen, count_of},
 };
 
 #[derive(Debug, Args)]
@@ -111,6 +111,9 @@ pub(crate) fn prepare(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     for file in &args.files {
         let adapted = adapt(args.format, file, &options).asked()?;
         say_errors(&adapted.rejected, screen);
+        if let Some(hint) = &adapted.hint {
+            screen.say(format!("{}: {hint}", file.display()));
+        }
         rejected.extend(adapted.rejected.kept().iter().map(ToString::to_string));
         for (what, number) in adapted.counts {
             *counts.entry(what).or_default() += number;
@@ -120,7 +123,13 @@ pub(crate) fn prepare(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let bad = counts.get("rejected rows").copied().unwrap_or_default();
     if bad > 0 && !args.skip_rejected {
         return Err(Failure::Asked(anyhow!(
-            "{bad} rows were rejected and nothing was written; mend them, or leave them out with --skip-rejected"
+            "{} rejected and nothing was written; mend {}, or leave {} out with --skip-rejected",
+            match bad {
+                1 => "1 row was".to_owned(),
+                more => format!("{more} rows were"),
+            },
+            if bad == 1 { "it" } else { "them" },
+            if bad == 1 { "it" } else { "them" },
         )));
     }
     tasks.truncate(args.limit.unwrap_or(usize::MAX));
@@ -139,7 +148,11 @@ pub(crate) fn prepare(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         return print_json(&prepared);
     }
     let mut lines = vec![
-        format!("{}: {} tasks", prepared.file.display(), prepared.tasks),
+        format!(
+            "{}: {}",
+            prepared.file.display(),
+            count_of(prepared.tasks, "task")
+        ),
         format!("{}", prepared.images.display()),
     ];
     let numbers = prepared

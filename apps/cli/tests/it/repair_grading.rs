@@ -80,6 +80,10 @@ fn predictions_for_tasks_in_folders_are_graded() {
         return;
     }
     assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("misfit: error: the patch does not apply"),
+        "{said}"
+    );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["resolved_ids"], json!(["right"]), "{report}\n{said}");
     assert_eq!(report["unresolved_ids"], json!(["forged", "wrong"]));
@@ -149,6 +153,136 @@ fn logs_of_swe_bench_are_graded_again_without_a_container() {
     assert_eq!(report["resolved_ids"], json!(["a__b-1"]));
     let one = fs::read_to_string(logs.join("report.json")).unwrap();
     assert!(one.contains("\"patch_is_None\": false"), "{one}");
+    // What is no verdict on tests says why where it is seen.
+    for (log, why) in [
+        (
+            "PASSED t.py::a\n",
+            "unresolved: the log lacks `>>>>> Start Test Output`",
+        ),
+        (
+            ">>>>> Tests Timed Out\n",
+            "unresolved: the log says `>>>>> Tests Timed Out`",
+        ),
+        (
+            "curl: Could not resolve host: a\n",
+            "unresolved; the environment may have failed: the log lacks `>>>>> Start Test Output` or \
+             `>>>>> End Test Output` (network_unreachable)",
+        ),
+    ] {
+        fs::write(logs.join("test_output.txt"), log).unwrap();
+        let arguments = "grade gold --tasks rows.jsonl --format swe-bench --regrade --json";
+        let output = etude(scratch.path(), arguments.split(' '))
+            .current_dir(scratch.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(&format!("a__b-1: {why}")), "{said}");
+    }
+}
+
+/// Logs as SWE-smith's own harness leaves them: of the files of the tests that had to begin to pass.
+#[test]
+fn logs_of_swe_smith_are_graded_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name);
+    let row = |id: &str, path: &str, fails: &str, passes: &[&str]| {
+        json!({
+            "instance_id": id, "repo": "swesmith/x", "image_name": "swebench/swesmith.x86_64.x", "problem_statement": "it fails",
+            "patch": format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"), "FAIL_TO_PASS": [fails], "PASS_TO_PASS": passes
+        })
+    };
+    let web = "test_a (web.test.ATest.test_a)";
+    write_lines(
+        &at("rows.jsonl"),
+        &[
+            row(
+                "x__x.1.a",
+                "x.py",
+                "tests/t.py::a",
+                &["tests/t.py::b", "tests/far.py::c"],
+            ),
+            row("x__x.1.b", "x.py", "tests/t.py::a", &["tests/t.py::b"]),
+            row("tornadoweb__tornado.1.a", "tornado/web.py", web, &[]),
+            row("x__y.1.a", "y.go", "TestA", &["TestB/sub"]),
+        ],
+    );
+    for (id, tests) in [
+        (
+            "x__x.1.a",
+            "tests/t.py::a PASSED [ 50%]\ntests/t.py::b PASSED [100%]",
+        ),
+        ("x__x.1.b", "tests/t.py::a PASSED [ 50%]"),
+        (
+            "tornadoweb__tornado.1.a",
+            "test_a (web.test.ATest.test_a) ... ok",
+        ),
+        (
+            "x__y.1.a",
+            "--- PASS: TestA (0.00s)\n    --- PASS: TestB/sub (0.00s)",
+        ),
+    ] {
+        let logs = at("logs/run_evaluation/run/gold").join(id);
+        fs::create_dir_all(&logs).unwrap();
+        let log = format!("+ : '>>>>> Start Test Output'\n{tests}\n+ : '>>>>> End Test Output'\n");
+        fs::write(logs.join("test_output.txt"), log).unwrap();
+    }
+    let arguments = "grade gold --tasks rows.jsonl --format r2e-gym --regrade --json";
+    let output = etude(scratch.path(), arguments.split(' '))
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let resolved = ["tornadoweb__tornado.1.a", "x__x.1.a", "x__y.1.a"];
+    assert_eq!(report["resolved_ids"], json!(resolved));
+    assert_eq!(report["unresolved_ids"], json!(["x__x.1.b"]));
+}
+
+/// A folder of Harbor's is read, and where no engine of containers answers it says so and what to do.
+#[test]
+fn harbors_tasks_are_checked() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name);
+    for (path, text) in [
+        ("tasks/one/task.toml", "[task]\nname = \"made/one\"\n"),
+        ("tasks/one/instruction.md", "Make it.\n"),
+        (
+            "tasks/one/environment/Dockerfile",
+            "FROM busybox\nWORKDIR /app\n",
+        ),
+        (
+            "tasks/one/tests/test.sh",
+            "echo 1 > /logs/verifier/reward.txt\n",
+        ),
+        ("tasks/one/solution/solve.sh", "true\n"),
+        ("tasks/two/task.toml", "[task]\nname = \"made/two\"\n"),
+    ] {
+        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+        fs::write(at(path), text).unwrap();
+    }
+    let check = |arguments: &str| {
+        let output = etude(scratch.path(), arguments.split(' '))
+            .current_dir(scratch.path())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let (code, _, said) = check("data check tasks");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("tasks/two/instruction.md"), "{said}");
+    let (code, told, said) = check("data check tasks/one --no-run --json");
+    assert_eq!(code, Some(0), "{said}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["files"][0]["tasks"], 1);
+    assert_eq!(told["files"][0]["counts"]["tasks of Harbor"], 1);
+    let (code, _, said) = check("data check tasks/one --engine unix:///nowhere/engine.sock");
+    assert_ne!(code, Some(0), "{said}");
+    assert!(said.contains("/nowhere/engine.sock"), "{said}");
 }
 
 #[test]
@@ -194,6 +328,24 @@ fn datasets_become_tasks_rows_and_a_registered_file() {
         "{said}"
     );
     assert!(!scratch.path().join("made").exists());
+    assert!(said.contains("1 row was rejected"), "{said}");
+    // What the rows are instead, or that there are none.
+    for (rows, says) in [
+        (
+            &[json!({"question": "a", "answer": "b"})][..],
+            "a row of swe-bench has instance_id, repo, base_commit, FAIL_TO_PASS; the first row has question, answer",
+        ),
+        (
+            &[json!({"repo_name": "a", "docker_image": "b", "expected_output_json": "{}"})],
+            "the columns are those of --format r2e-gym",
+        ),
+        (&[], "rows.jsonl"),
+    ] {
+        write_lines(&file, rows);
+        let (code, _, said) = run(&prepare);
+        assert_eq!(code, Some(2));
+        assert!(said.contains(says), "{said}");
+    }
 
     write_lines(&file, &[row("b__c-1"), row("b__c-2")]);
     let (code, out, said) = run(&prepare);

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde_json::{Map, Value};
+
 /// How files write their tasks (spec of the repair study, sections 7.2, 11.1 and 11.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -30,6 +32,31 @@ impl Format {
             Self::Harbor => "harbor",
             Self::GraphPlanner => "graph-planner",
         }
+    }
+}
+
+impl Format {
+    /// Columns that tell its rows from those of the others.
+    pub(super) fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::SweBench => &["instance_id", "repo", "base_commit", "FAIL_TO_PASS"],
+            Self::R2eGym => &["repo_name", "docker_image", "expected_output_json"],
+            Self::Harbor => &[],
+            Self::GraphPlanner => &["task_id", "issue", "sandbox"],
+        }
+    }
+
+    /// The format whose rows have such columns.
+    pub(super) fn of_columns(columns: &Map<String, Value>) -> Option<Self> {
+        // SWE-smith's rows have SWE-bench's columns too.
+        if columns.contains_key("image_name") && columns.contains_key("FAIL_TO_PASS") {
+            return Some(Self::R2eGym);
+        }
+        let has_all = |format: &Self| {
+            let wanted = format.columns();
+            !wanted.is_empty() && wanted.iter().all(|name| columns.contains_key(*name))
+        };
+        Self::ALL.into_iter().find(has_all)
     }
 }
 

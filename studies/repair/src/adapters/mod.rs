@@ -70,6 +70,8 @@ pub struct Adapted {
     pub rejected: RowErrors,
     /// How often what happened, by name.
     pub counts: BTreeMap<String, u64>,
+    /// What the rows seem to be, where none of them is of the format.
+    pub hint: Option<String>,
 }
 
 /// Reads a file, or of Harbor a folder, of `format`.
@@ -81,7 +83,9 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
         tasks: Vec::new(),
         rejected: RowErrors::new(options.rejections),
         counts: BTreeMap::new(),
+        hint: None,
     };
+    let mut columns = None;
     let mut known = HashMap::new();
     let mut add = |read: Result<Task, dataset::RowError>, number: u64| {
         let count = |counts: &mut BTreeMap<String, u64>, what: &str| {
@@ -91,8 +95,11 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
         match read {
             Ok(task) => match known.insert(task.id.0.clone(), number) {
                 None => {
-                    if task.gold.patch.is_empty() {
+                    let gold = &task.gold.patch;
+                    if gold.is_empty() {
                         count(&mut adapted.counts, "tasks without a gold patch");
+                    } else if code::Patch::parse(gold.as_bytes()).is_err() {
+                        count(&mut adapted.counts, "tasks whose gold patch is no diff");
                     }
                     adapted.tasks.push(task);
                     None
@@ -122,6 +129,9 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
     } else {
         for (number, record) in (1..).zip(records(path, "instance_id")?) {
             let record = record?;
+            if columns.is_none() {
+                columns = record.object().ok();
+            }
             let task = match format {
                 Format::R2eGym => r2e_gym::read(&record, options),
                 Format::GraphPlanner => graph_planner::read(&record, options, path),
@@ -139,7 +149,33 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
             .or_default() += 1;
         adapted.rejected.push(error);
     }
+    if adapted.counts.is_empty() {
+        return Err(DatasetError::Empty {
+            path: path.to_owned(),
+        });
+    }
+    if let Some(columns) = columns.filter(|_| adapted.tasks.is_empty()) {
+        adapted.hint = hint(format, &columns);
+    }
     Ok(adapted)
+}
+
+/// What the columns of a row say of its format, where they say that it is another.
+fn hint(asked: Format, columns: &Map<String, Value>) -> Option<String> {
+    match Format::of_columns(columns) {
+        Some(format) if format == asked => None,
+        Some(format) => Some(format!(
+            "the columns are those of --format {format}, not of {asked}"
+        )),
+        None => {
+            let names: Vec<&str> = columns.keys().map(String::as_str).take(12).collect();
+            Some(format!(
+                "a row of {asked} has {}; the first row has {}",
+                asked.columns().join(", "),
+                names.join(", ")
+            ))
+        }
+    }
 }
 
 /// Columns that are not null; files with a common set of columns have nulls for those that a row lacks.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Options, Record, commit::ParsedCommit, reverse::reversed, swe_bench, without_nulls};
 use crate::{
     Checks, Facts, Gold, Place, Public, Task, TestFramework,
-    grading::{ExpectedStatuses, Grader, read_r2e_gym_log},
+    grading::{ExpectedStatuses, Grader, LogParser, SmithProfile, read_r2e_gym_log},
 };
 
 /// Tells the rows apart.
@@ -55,6 +55,9 @@ struct SmithRow {
     fail_to_pass: Vec<String>,
     #[serde(rename = "PASS_TO_PASS", deserialize_with = "json_text")]
     pass_to_pass: Vec<String>,
+    /// The repository's profile, where it is no usual one.
+    test_cmd: Option<String>,
+    log_parser: Option<LogParser>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -205,6 +208,12 @@ fn smith(record: &Record, options: &Options) -> Result<Task, RowError> {
     if row.patch.trim().is_empty() {
         return Err(record.error("patch", "no bug is planted"));
     }
+    let profile = SmithProfile::of_row(&row.instance_id, &row.patch, row.test_cmd, row.log_parser);
+    let grader = match profile {
+        Ok(Some(profile)) => Grader::SweSmithLog(profile),
+        Ok(None) => Grader::SweSmith,
+        Err(unknown) => return Err(record.error("log_parser", unknown.to_string())),
+    };
     let source = options.source("swe-smith");
     let mut metadata = without_nulls(row.rest);
     metadata.insert("image_name".to_owned(), row.image_name.clone().into());
@@ -218,10 +227,7 @@ fn smith(record: &Record, options: &Options) -> Result<Task, RowError> {
             max_steps: None,
         },
         place: Place::PatchedImage {
-            name: format!(
-                "jyangballin/{}:latest",
-                row.image_name.replace("__", "_1776_")
-            ),
+            name: smith_image(&row.image_name),
             work_tree: swe_bench::WORK_TREE.to_owned(),
             patch: row.patch.clone(),
         },
@@ -237,8 +243,22 @@ fn smith(record: &Record, options: &Options) -> Result<Task, RowError> {
         },
         gold: Gold {
             patch: reversed(&row.patch),
-            grader: Some(Grader::SweSmith),
+            grader: Some(grader),
             ..Gold::default()
         },
     })
+}
+
+/// Newer rows name all of an image; older ones leave out whose it is.
+fn smith_image(name: &str) -> String {
+    let name = match name.contains('/') {
+        true => name.to_owned(),
+        false => format!("jyangballin/{name}"),
+    };
+    let name = name.replace("__", "_1776_");
+    let last = name.rsplit('/').next().unwrap_or_default();
+    match last.contains(':') {
+        true => name,
+        false => format!("{name}:latest"),
+    }
 }

@@ -2,12 +2,16 @@
 //!
 //! The tests are put to `/tests` after the patch is applied, so that nothing of it could see them. The script writes
 //! a number to `/logs/verifier/reward.txt`, or an object with a `reward` to `reward.json` beside it.
+//!
+//! A task's own solution is a script too, `solution/solve.sh`: it is run in the place of a patch, from `/solution`, as
+//! Harbor's oracle runs it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use record::Fault;
 use sandbox::{Limits, Status};
 use serde_json::{Map, Value};
+use session::CommandOutcome;
 
 use super::{Evaluated, apply};
 use crate::{
@@ -15,6 +19,8 @@ use crate::{
     grading::{HarborGrader, InstanceReport},
     workplace::{Workplace, infra},
 };
+
+const SOLVE: &str = "solution/solve.sh";
 
 /// A reward from which on a task is resolved.
 const RESOLVED: f64 = 1.0;
@@ -27,30 +33,57 @@ pub(super) async fn grade(
     workplace: &mut Workplace,
     evaluated: &mut Evaluated,
 ) -> Result<(), Fault> {
-    if !apply::apply(patch, workplace, evaluated).await? {
+    if apply::apply(patch, workplace, evaluated).await? {
+        verify(task, grader, workplace, evaluated).await?;
+    }
+    Ok(())
+}
+
+/// Runs the task's own solution and then its tests. A solution that says it failed is tested all the same: the tests
+/// decide.
+pub(super) async fn grade_solution(
+    task: &Task,
+    grader: &HarborGrader,
+    workplace: &mut Workplace,
+    evaluated: &mut Evaluated,
+) -> Result<(), Fault> {
+    if !grader.has_solution() {
+        evaluated.note(format!("the task has no {SOLVE}"));
         return Ok(());
     }
     let work_tree = workplace.testbed().image.work_tree().to_owned();
-    let script = script(task, grader, "", &work_tree);
-    let mut limits = Limits {
-        output_keep: 64 << 20,
-        output_max: 256 << 20,
-        ..workplace.testbed().limits
-    };
-    let verifier = table(&grader.settings, "verifier");
-    let seconds = verifier.and_then(|it| it.get("timeout_sec")?.as_f64());
-    if let Some(asked) = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok()) {
-        limits.wall = limits.wall.min(asked);
+    let script = solution_script(grader, "", &work_tree);
+    let limits = limits(grader, "agent", workplace);
+    let outcome = run(&script, limits, workplace).await?;
+    let seconds = outcome.wall_ms / 1e3;
+    evaluated.note(format!(
+        "{SOLVE} ended after {seconds:.1} s: {}\n{}",
+        outcome.status.name(),
+        outcome.stderr.text()
+    ));
+    if timed_out(outcome.status) {
+        let seconds = limits.wall.as_secs();
+        evaluated.note(format!("{SOLVE} timed out after {seconds} seconds"));
+        return Ok(());
     }
-    // Its standard output is ours alone: what the tests print goes to the other.
-    let run = "s=/tmp/verify-$$.sh; cat > \"$s\" && exec sh \"$s\" < /dev/null";
-    let command = session::Command::shell(run, limits).with_stdin(script.as_str());
+    verify(task, grader, workplace, evaluated).await
+}
+
+/// Without a reward there is no report, and the notes say why.
+async fn verify(
+    task: &Task,
+    grader: &HarborGrader,
+    workplace: &mut Workplace,
+    evaluated: &mut Evaluated,
+) -> Result<(), Fault> {
+    let work_tree = workplace.testbed().image.work_tree().to_owned();
+    let script = script(task, grader, "", &work_tree);
+    let limits = limits(grader, "verifier", workplace);
+    let outcome = run(&script, limits, workplace).await?;
     evaluated.eval_script = Some(script);
-    let outcome = workplace.session().await?.exec(&command).await;
-    let outcome = outcome.map_err(infra)?;
     evaluated.test_output = outcome.stderr.text();
     evaluated.note(format!("test runtime: {:.1} s", outcome.wall_ms / 1e3));
-    if matches!(outcome.status, Status::WallTimeout | Status::CpuTimeout) {
+    if timed_out(outcome.status) {
         let seconds = limits.wall.as_secs();
         evaluated.note(format!("the tests timed out after {seconds} seconds"));
         return Ok(());
@@ -73,6 +106,78 @@ pub(super) async fn grade(
     Ok(())
 }
 
+/// Of one script, with the time that a table of the task's settings gives it.
+fn limits(grader: &HarborGrader, whose: &str, workplace: &Workplace) -> Limits {
+    let mut limits = Limits {
+        output_keep: 64 << 20,
+        output_max: 256 << 20,
+        ..workplace.testbed().limits
+    };
+    let seconds = table(&grader.settings, whose).and_then(|it| it.get("timeout_sec")?.as_f64());
+    if let Some(asked) = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok()) {
+        limits.wall = limits.wall.min(asked);
+    }
+    limits
+}
+
+/// Its standard output is ours alone: what the task's own scripts print goes to the other.
+async fn run(
+    script: &str,
+    limits: Limits,
+    workplace: &mut Workplace,
+) -> Result<CommandOutcome, Fault> {
+    let run = "s=/tmp/verify-$$.sh; cat > \"$s\" && exec sh \"$s\" < /dev/null";
+    let command = session::Command::shell(run, limits).with_stdin(script);
+    let outcome = workplace.session().await?.exec(&command).await;
+    outcome.map_err(infra)
+}
+
+fn timed_out(status: Status) -> bool {
+    matches!(status, Status::WallTimeout | Status::CpuTimeout)
+}
+
+/// Puts the solution in its place and runs it. `root` as for the tests.
+fn solution_script(grader: &HarborGrader, root: &str, work_tree: &str) -> String {
+    let folder = quoted(&format!("{root}/solution"));
+    let mut script = format!(
+        "#!/bin/sh\n\
+         rm -rf {folder}\n\
+         mkdir -p {folder} || {{ echo 'this sandbox has no place for /solution' >&2; exit 1; }}\n"
+    );
+    script += &written(&grader.solution, root);
+    script += &variables(grader, "solution");
+    script += &format!(
+        "cd {} && chmod +x {folder}/solve.sh\n\
+         b=$(command -v bash || echo sh)\n\
+         \"$b\" {folder}/solve.sh 1>&2\n",
+        quoted(work_tree)
+    );
+    script
+}
+
+/// Lines that write files to below `root`.
+fn written(files: &BTreeMap<String, String>, root: &str) -> String {
+    let lines = files.iter().map(|(path, content)| {
+        let path = quoted(&format!("{root}/{path}"));
+        let content = quoted(content);
+        format!("mkdir -p \"$(dirname {path})\"\nprintf '%s' {content} > {path}\n")
+    });
+    lines.collect()
+}
+
+/// Lines that set the variables of a table's `env`.
+fn variables(grader: &HarborGrader, whose: &str) -> String {
+    let mut lines = String::new();
+    let variables = table(&grader.settings, whose).and_then(|it| it.get("env")?.as_object());
+    for (name, value) in variables.into_iter().flatten() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if let (true, Some(value)) = (name.chars().all(is_name), value.as_str()) {
+            lines += &format!("export {name}={}\n", quoted(value));
+        }
+    }
+    lines
+}
+
 /// Puts the tests in their place, runs them, and prints the reward alone. `root` is empty, or what `/tests` and `/logs`
 /// are below.
 fn script(task: &Task, grader: &HarborGrader, root: &str, work_tree: &str) -> String {
@@ -82,18 +187,8 @@ fn script(task: &Task, grader: &HarborGrader, root: &str, work_tree: &str) -> St
          rm -rf {tests} {logs}\n\
          mkdir -p {tests} {logs} || {{ echo 'this sandbox has no place for /tests' >&2; exit 1; }}\n"
     );
-    for (path, content) in &task.gold.test_files {
-        let path = quoted(&format!("{root}/{path}"));
-        script += &format!("mkdir -p \"$(dirname {path})\"\n");
-        script += &format!("printf '%s' {} > {path}\n", quoted(content));
-    }
-    let variables = table(&grader.settings, "verifier").and_then(|it| it.get("env")?.as_object());
-    for (name, value) in variables.into_iter().flatten() {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if let (true, Some(value)) = (name.chars().all(is_name), value.as_str()) {
-            script += &format!("export {name}={}\n", quoted(value));
-        }
-    }
+    script += &written(&task.gold.test_files, root);
+    script += &variables(grader, "verifier");
     let work_tree = quoted(work_tree);
     script += &format!(
         "cd {work_tree} && chmod +x {tests}/test.sh\n\
@@ -133,8 +228,8 @@ mod tests {
     use super::*;
     use crate::{Checks, Facts, Gold, Issue, Place, Public, TestFramework};
 
-    /// The reward that the script prints, and what the tests printed.
-    fn run(test: &str) -> (String, String) {
+    /// The reward that the script prints, and what the tests printed; after `solve`, where there is one.
+    fn run_after(solve: Option<&str>, test: &str) -> (String, String) {
         let root = tempfile::tempdir().unwrap();
         let work_tree = root.path().join("it's a work tree");
         fs::create_dir(&work_tree).unwrap();
@@ -162,15 +257,40 @@ mod tests {
                 ..Gold::default()
             },
         };
-        let settings = json!({"verifier": {"env": {"WANTED": "it's $HOME", "not a name": "x"}}});
+        let settings = json!({
+            "verifier": {"env": {"WANTED": "it's $HOME", "not a name": "x"}},
+            "solution": {"env": {"ANSWER": "it's 43"}},
+        });
+        let solution =
+            solve.map(|text| ("solution/solve.sh".to_owned(), text.replace("ROOT", &at)));
+        let data = ("solution/data/more.txt".to_owned(), "more".to_owned());
         let grader = HarborGrader {
             settings: settings.as_object().unwrap().clone(),
-            ..HarborGrader::default()
+            solution: solution.into_iter().chain([data]).collect(),
         };
+        if grader.has_solution() {
+            let script = solution_script(&grader, &at, &work_tree.display().to_string());
+            let ran = Command::new("sh").arg("-c").arg(script).output().unwrap();
+            assert_eq!(ran.stdout, b"", "what it prints is no reward");
+        }
         let script = script(&task, &grader, &at, &work_tree.display().to_string());
         let ran = Command::new("sh").arg("-c").arg(script).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (text(ran.stdout), text(ran.stderr))
+    }
+
+    fn run(test: &str) -> (String, String) {
+        run_after(None, test)
+    }
+
+    #[test]
+    fn a_solution_runs_in_the_work_tree_with_its_files_and_variables() {
+        let solve = "echo 1\ncat ROOT/solution/data/more.txt > more && printf '%s' \"$ANSWER\" > answer\nexit 3\n";
+        let test = "[ \"$(cat answer more)\" = \"it's 43more\" ] && [ -z \"$ANSWER\" ] && r=1 || r=0\n\
+             echo $r > ROOT/logs/verifier/reward.txt\n";
+        let (printed, log) = run_after(Some(solve), test);
+        assert_eq!(reward(&printed), Some(1.0), "{log}");
+        assert_eq!(reward(&run(test).0), Some(0.0));
     }
 
     #[test]

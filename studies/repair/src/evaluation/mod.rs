@@ -51,6 +51,23 @@ pub async fn evaluate(task: &Task, patch: &str, testbed: &Testbed) -> Result<Eva
     Ok(evaluated)
 }
 
+/// Grades what `task` itself says to repair it: its gold patch, or the solution that a task of Harbor's brings.
+///
+/// # Errors
+/// As of [`evaluate`].
+pub async fn evaluate_gold(task: &Task, testbed: &Testbed) -> Result<Evaluated, Fault> {
+    let Some(Grader::Harbor(grader)) = &task.gold.grader else {
+        return evaluate(task, &task.gold.patch, testbed).await;
+    };
+    let mut workplace = testbed.open().await?;
+    let mut evaluated = Evaluated::default();
+    let graded = harbor::grade_solution(task, grader, &mut workplace, &mut evaluated).await;
+    let closed = workplace.close().await;
+    graded?;
+    closed?;
+    Ok(evaluated)
+}
+
 async fn grade(
     task: &Task,
     patch: &str,
@@ -95,6 +112,9 @@ async fn grade(
             Ok(())
         }
         Some(Grader::SweSmith) => swe_smith::grade(task, patch, workplace, evaluated).await,
+        Some(Grader::SweSmithLog(profile)) => {
+            swe_smith::grade_by_log(task, profile, patch, workplace, evaluated).await
+        }
         Some(Grader::Harbor(grader)) => {
             harbor::grade(task, grader, patch, workplace, evaluated).await
         }

@@ -23,30 +23,44 @@ pub(super) async fn grade(
     evaluated: &mut Evaluated,
 ) -> Result<(), Fault> {
     let checks = &task.checks;
-    let ids = || checks.fail_to_pass.iter().chain(&checks.pass_to_pass);
-    if ids().next().is_none() {
-        return Err(Fault::grader("the task has no tests to grade by"));
-    }
+    has_tests(checks)?;
     let before = workplace.snapshot().await?;
     hidden_tests(task, workplace).await?;
-    let pristine = match task.public.framework {
-        TestFramework::Pytest => Tests::Pytest(
-            Pristine::take(workplace.session().await?, ids().map(String::as_str))
-                .await
-                .map_err(infra)?,
-        ),
+    let tests = match task.public.framework {
+        TestFramework::Pytest => Tests::Pytest(pristine(checks, workplace).await?),
         TestFramework::Unittest => Tests::Unittest(test_files(task, workplace).await?),
     };
     workplace.restore(&before).await?;
     if !apply::apply(patch, workplace, evaluated).await? {
         return Ok(());
     }
-    let tests = match pristine {
-        Tests::Pytest(pristine) => pytest(checks, &pristine, workplace, evaluated).await?,
+    let tests = match tests {
+        Tests::Pytest(pristine) => {
+            let python = workplace.testbed().python.clone();
+            pytest(checks, &pristine, &python, workplace, evaluated).await?
+        }
         Tests::Unittest(files) => unittest(checks, files, workplace, evaluated).await?,
     };
     evaluated.report = Some(InstanceReport::of_tests(tests));
     Ok(())
+}
+
+pub(super) fn has_tests(checks: &Checks) -> Result<(), Fault> {
+    match checks.fail_to_pass.is_empty() && checks.pass_to_pass.is_empty() {
+        true => Err(Fault::grader("the task has no tests to grade by")),
+        false => Ok(()),
+    }
+}
+
+/// The files of pytest's tests as they are now.
+pub(super) async fn pristine(
+    checks: &Checks,
+    workplace: &mut Workplace,
+) -> Result<Pristine, Fault> {
+    let ids = checks.fail_to_pass.iter().chain(&checks.pass_to_pass);
+    let session = workplace.session().await?;
+    let taken = Pristine::take(session, ids.map(String::as_str)).await;
+    taken.map_err(infra)
 }
 
 /// The tests' files as they have to be.
@@ -99,17 +113,18 @@ async fn test_files(
     Ok(files)
 }
 
-async fn pytest(
+/// Runs the tests by their ids, with their files as they were.
+pub(super) async fn pytest(
     checks: &Checks,
     pristine: &Pristine,
+    python: &str,
     workplace: &mut Workplace,
     evaluated: &mut Evaluated,
 ) -> Result<TestsStatus, Fault> {
     let limits = workplace.testbed().limits;
-    let python = workplace.testbed().python.clone();
     let graded = in_session(
         workplace.session().await?,
-        &python,
+        python,
         pristine,
         &checks.fail_to_pass,
         &checks.pass_to_pass,

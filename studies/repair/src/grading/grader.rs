@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{log_parser::LogParser, r2e_gym::ExpectedStatuses, report::EvalType};
+use super::{
+    log_parser::LogParser, r2e_gym::ExpectedStatuses, report::EvalType, swe_smith::SmithProfile,
+};
 
 /// How a task is graded, where running the tests of its `Checks` is not what its dataset does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +19,8 @@ pub enum Grader {
     R2eGym { expected: ExpectedStatuses },
     /// Every test of the checks must pass (section 11.4).
     SweSmith,
+    /// The log of a command of the repository's own (section 11.4).
+    SweSmithLog(SmithProfile),
     /// A script, `tests/test.sh`, that writes the reward to a file.
     Harbor(Box<HarborGrader>),
 }
@@ -48,4 +52,11 @@ pub struct HarborGrader {
     pub settings: Map<String, Value>,
     /// Files below `solution/`.
     pub solution: BTreeMap<String, String>,
+}
+
+impl HarborGrader {
+    /// Whether the task brings what solves it.
+    pub fn has_solution(&self) -> bool {
+        self.solution.contains_key("solution/solve.sh")
+    }
 }

@@ -11,6 +11,7 @@ mod r2e_gym;
 mod report;
 mod run_report;
 mod statuses;
+mod swe_smith;
 mod test_log;
 
 pub use eval_script::{directives, eval_script};
@@ -23,6 +24,7 @@ pub use r2e_gym::{ExpectedStatuses, r2e_gym_resolved, read_r2e_gym_log};
 pub use report::{EvalType, Expected, InstanceReport, Resolution, Split, TestsStatus};
 pub use run_report::{InstanceOutcome, RunReport};
 pub use statuses::{STATUS_WORDS, Statuses, status_of};
+pub use swe_smith::{SmithProfile, UnknownProfile, smith_expected};
 pub use test_log::{
     END_OF_TESTS, Invalid, PATCH_APPLIED, PATCH_FAILED, START_OF_TESTS, TEST_EXIT_CODE, read_log,
 };

@@ -9,7 +9,7 @@ use engine::{IMAGE, TestEngine};
 use record::TaskId;
 use repair::{
     Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework,
-    evaluation::{Evaluated, evaluate},
+    evaluation::{Evaluated, evaluate, evaluate_gold},
     grading::{Grader, HarborGrader, LogParser, SweBenchGrader},
     workplace::Testbed,
 };
@@ -140,6 +140,48 @@ async fn harbors_tasks_are_graded_by_the_reward_that_their_script_writes() {
         ("echo passed > /logs/verifier/reward.txt\n", "no number"),
     ] {
         let found = graded(script, "42").await;
+        assert_eq!(found.report, None, "{found:?}");
+        assert!(found.run_log.contains(why), "{}", found.run_log);
+    }
+    assert!(engine.containers().is_empty());
+}
+
+#[tokio::test]
+async fn harbors_solutions_are_run_and_tested() {
+    let Some(engine) = TestEngine::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = testbed(&engine, folder.path()).await;
+    let solved = async |solve: Option<&str>| {
+        let settings =
+            json!({"solution": {"env": {"ANSWER": "42"}}, "agent": {"timeout_sec": 5.0}});
+        let solution = solve.map(|text| ("solution/solve.sh".to_owned(), text.to_owned()));
+        let grader = HarborGrader {
+            settings: settings.as_object().unwrap().clone(),
+            solution: solution.into_iter().collect(),
+        };
+        let script =
+            "if grep -q 42 answer.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n";
+        let mut task = task();
+        task.gold = Gold {
+            test_files: [("tests/test.sh".to_owned(), script.to_owned())].into(),
+            grader: Some(Grader::Harbor(Box::new(grader))),
+            ..Gold::default()
+        };
+        evaluate_gold(&task, &testbed).await.unwrap()
+    };
+    let resolved = |found: &Evaluated| found.report.as_ref().map(|report| report.resolved);
+    let found = solved(Some("echo \"$ANSWER\" > answer.txt\nexit 3\n")).await;
+    assert_eq!(resolved(&found), Some(true), "{found:?}");
+    let found = solved(Some("echo so it goes\n")).await;
+    assert_eq!(resolved(&found), Some(false), "{found:?}");
+    assert!(found.run_log.contains("so it goes"), "{}", found.run_log);
+    for (solve, why) in [
+        (Some("sleep 60\n"), "solve.sh timed out after 5 seconds"),
+        (None, "has no solution/solve.sh"),
+    ] {
+        let found = solved(solve).await;
         assert_eq!(found.report, None, "{found:?}");
         assert!(found.run_log.contains(why), "{}", found.run_log);
     }

@@ -6,7 +6,7 @@ use record::TaskId;
 use repair::{
     Checks, Facts, Gold, Issue, Place as TaskPlace, Public, Task, TestFramework,
     evaluation::{Evaluated, evaluate},
-    grading::Grader,
+    grading::{Grader, LogParser, SmithProfile},
 };
 
 use crate::place::Place;
@@ -141,6 +141,37 @@ async fn swe_smiths_bugs_are_planted_and_every_named_test_must_pass() {
     // An attempt that fails must not leave the sources without their bug.
     let found = graded(OF_OTHER_SOURCES).await;
     assert_ne!(resolved(&found), Some(true), "{found:?}");
+
+    let profile = SmithProfile {
+        test_cmd: format!(
+            "{} -m pytest --color=no --tb=no -p no:cacheprovider --verbose",
+            place.testbed.python
+        ),
+        log_parser: LogParser::PytestVerbose,
+    };
+    let by_log = Task {
+        gold: Gold {
+            grader: Some(Grader::SweSmithLog(profile)),
+            ..Gold::default()
+        },
+        ..task.clone()
+    };
+    let forged = "--- a/ends.py\n+++ b/ends.py\n@@ -3,3 +3,4 @@\n \n \n def last(items):\n+    assert items != [3, 4]\n\
+                  --- a/tests/test_ends.py\n+++ b/tests/test_ends.py\n@@ -2,4 +2,4 @@\n \n \n def test_first():\n\
+                  -    assert first([3, 4]) == 3\n+    assert True\n\
+                  --- /dev/null\n+++ b/tests/conftest.py\n@@ -0,0 +1 @@\n+raise SystemExit(0)\n";
+    for (patch, expected) in [(GOLD, true), (&comment, false), (forged, false)] {
+        let found = evaluate(&by_log, patch, &place.testbed).await.unwrap();
+        assert_eq!(resolved(&found), Some(expected), "{patch}{found:?}");
+        assert!(
+            found.test_output.contains("tests/test_ends.py::test_first"),
+            "{found:?}"
+        );
+    }
+    let found = evaluate(&by_log, forged, &place.testbed).await.unwrap();
+    let status = found.report.unwrap().tests_status.unwrap();
+    assert_eq!(status.fail_to_pass.failure, task.checks.fail_to_pass);
+    assert_eq!(status.pass_to_pass.failure, task.checks.pass_to_pass);
 
     // A test that is skipped is none that passes.
     let skips = "--- a/ends.py\n+++ b/ends.py\n@@ -1,2 +1,5 @@\n+import pytest\n+pytest.skip('no', allow_module_level=True)\n+\n \

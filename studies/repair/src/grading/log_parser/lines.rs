@@ -6,7 +6,7 @@ use judge::pytest::TestStatus::{self, Failed, Passed, Skipped};
 use regex::Regex;
 
 use super::pattern;
-use crate::grading::statuses::Statuses;
+use crate::grading::statuses::{STATUS_WORDS, Statuses};
 
 /// A line a test. `status` and `name` are groups of the pattern, which must match at the beginning of a
 /// line without the spaces around it.
@@ -47,6 +47,12 @@ line_patterns! {
     /// `cargo test`.
     CARGO: r"^test\s+(?<name>\S+)\s+\.\.\.\s+(?<status>\w+)$",
         &[("ok", Passed), ("FAILED", Failed)];
+    /// Names of several words too.
+    CARGO_VERBOSE: r"^(?:test )?(?<name>.+?) \.\.\. (?<status>ok|FAILED|ignored)\b",
+        &[("ok", Passed), ("FAILED", Failed), ("ignored", Skipped)];
+    PYTEST_VERBOSE: r"^(?<name>\S+)\s+(?<status>PASSED|FAILED|ERROR|SKIPPED|XFAIL)\b", &STATUS_WORDS;
+    PYTEST_WORKERS: r"^\[gw\d+\]\s(?:\[\s*\d+%\]\s)?(?<status>PASSED|FAILED|ERROR|SKIPPED|XFAIL)\s(?<name>\S+)",
+        &STATUS_WORDS;
     JQ: r"^(?<status>PASS|FAIL):\s(?<name>.+)$",
         &[("PASS", Passed), ("FAIL", Failed)];
     MICROPYTHON: r"^(?<status>pass|FAIL|skip)\s+(?<name>.+)$",
@@ -72,6 +78,9 @@ line_patterns! {
     /// Jest's JSON, made lines of by the evaluation script.
     JEST_JSON: r"^\[(?<status>PASSED|FAILED)\]\s(?<name>.+)$",
         &[("PASSED", Passed), ("FAILED", Failed)];
+    /// `mocha --reporter spec`.
+    MOCHA: r"^(?<status>✔|✖|-)\s(?<name>.+?)(?:\s\(\d+\s*m?s\))?$",
+        &[("✔", Passed), ("✖", Failed), ("-", Skipped)];
     /// `vitest --reporter=verbose`.
     VITEST: r"^(?<status>✓|×|↓)\s(?<name>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?$",
         &[("✓", Passed), ("×", Failed), ("↓", Skipped)];
@@ -132,6 +141,37 @@ pub(super) fn maven(log: &str) -> Statuses {
         }
     }
     tests.into_iter().zip(ends).collect()
+}
+
+/// Maven's Surefire with a line a test, `[INFO] name -- Time elapsed: …` or, in older versions, `name(class)  Time
+/// elapsed: …`; what did not pass says so at the end of its line.
+pub(super) fn surefire(log: &str) -> Statuses {
+    static NEW: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^\[(?:INFO|ERROR|WARNING)\]\s+(.*?)\s+--\s+Time elapsed:\s+[\d.]+\s")
+    });
+    static OLD: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^(\w+)\(([\w.$]+)\)\s+Time elapsed:\s+[\d.]+\s+s"));
+    let mut statuses = Statuses::default();
+    for line in log.split('\n').map(str::trim) {
+        let name = match (NEW.captures(line), OLD.captures(line)) {
+            (Some(found), _) => found[1].to_owned(),
+            (None, Some(found)) => format!("{}.{}", &found[2], &found[1]),
+            (None, None) => continue,
+        };
+        // A line that sums up a class.
+        if name.starts_with("Tests run:") {
+            continue;
+        }
+        let ending = line.rsplit_once("<<<").map(|(_, ending)| ending.trim());
+        let status = match ending {
+            Some("FAILURE!") => Failed,
+            Some("ERROR!") => TestStatus::Error,
+            Some("SKIPPED!") => Skipped,
+            _ => Passed,
+        };
+        statuses.insert(name, Some(status));
+    }
+    statuses
 }
 
 /// `gradle test` with a line a test; the status may come some lines later.

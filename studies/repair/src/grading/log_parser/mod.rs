@@ -43,24 +43,33 @@ macro_rules! log_parsers {
 
 log_parsers! {
     Pytest = "parse_log_pytest" | "parse_log_astroid" | "parse_log_flask" | "parse_log_marshmallow"
-        | "parse_log_pvlib" | "parse_log_pyvista" | "parse_log_sqlfluff" | "parse_log_xarray";
+        | "parse_log_mypy" | "parse_log_paramiko" | "parse_log_pvlib" | "parse_log_pyvista" | "parse_log_sqlfluff" | "parse_log_xarray";
     /// Paths in the brackets of a test's name lose their folders.
     PytestOptions = "parse_log_pytest_options" | "parse_log_pydicom" | "parse_log_requests"
         | "parse_log_pylint";
     /// Colours, and statuses behind names as older versions have them.
     PytestV2 = "parse_log_pytest_v2" | "parse_log_astropy" | "parse_log_scikit"
         | "parse_log_sphinx";
+    /// `pytest --verbose`: lines `name STATUS [ n%]`.
+    PytestVerbose = "parse_log_pytest_verbose";
+    /// The same of several workers: `[gw0] STATUS name`.
+    PytestWorkers = "parse_log_autograd";
+    /// `python -m unittest --verbose` and what is made of it.
+    Unittest = "parse_log_tornado" | "parse_log_python_slugify";
     Django = "parse_log_django";
     Sympy = "parse_log_sympy";
     Seaborn = "parse_log_seaborn";
     Matplotlib = "parse_log_matplotlib";
     Gotest = "parse_log_gotest";
     Cargo = "parse_log_cargo";
+    /// With names of several words: tests of documentation, tests that should panic.
+    CargoVerbose = "parse_log_cargo_verbose";
     Redis = "parse_log_redis";
     Jq = "parse_log_jq";
     Micropython = "parse_log_micropython_test";
     Googletest = "parse_log_googletest";
     Maven = "parse_log_maven";
+    Surefire = "parse_log_maven_surefire";
     Ant = "parse_log_ant";
     Gradle = "parse_log_gradle_custom";
     Phpunit = "parse_log_phpunit";
@@ -72,6 +81,7 @@ log_parsers! {
     Jekyll = "parse_log_jekyll";
     Jest = "parse_log_jest";
     JestJson = "parse_log_jest_json";
+    Mocha = "parse_log_mocha";
     Vitest = "parse_log_vitest";
     Tap = "parse_log_tap";
     Karma = "parse_log_karma";
@@ -88,18 +98,19 @@ log_parsers! {
 /// Nobody reads such logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownLogParser {
-    #[error("there is no log parser `{name}`; there are {}", known())]
+    #[error("there is no log parser `{name}`; there are {}", LogParser::names())]
     Name { name: String },
     #[error("the row names no log parser, and none is known for {repo}")]
     Repo { repo: String },
 }
 
-fn known() -> String {
-    let names: Vec<&str> = LogParser::ALL.iter().map(|parser| parser.name()).collect();
-    names.join(", ")
-}
-
 impl LogParser {
+    /// All of their names, in one line.
+    pub(super) fn names() -> String {
+        let names: Vec<&str> = Self::ALL.iter().map(|parser| parser.name()).collect();
+        names.join(", ")
+    }
+
     /// The parser of a repository's logs, for rows that name none.
     pub fn of_repo(repo: &str) -> Option<Self> {
         Some(match repo {
@@ -161,16 +172,21 @@ impl LogParser {
             Self::PytestOptions => python::pytest(log, Names::ShortPaths),
             Self::Matplotlib => python::pytest(log, Names::MouseButtons),
             Self::PytestV2 => python::pytest_v2(log),
+            Self::PytestVerbose => lines::PYTEST_VERBOSE.read(log),
+            Self::PytestWorkers => lines::PYTEST_WORKERS.read(log),
+            Self::Unittest => python::unittest(log),
             Self::Django => python::django(log),
             Self::Sympy => python::sympy(log),
             Self::Seaborn => python::seaborn(log),
             Self::Gotest => lines::GO.read(log),
             Self::Cargo => lines::CARGO.read(log),
+            Self::CargoVerbose => lines::CARGO_VERBOSE.read(log),
             Self::Redis => lines::redis(log),
             Self::Jq => lines::JQ.read(log),
             Self::Micropython => lines::MICROPYTHON.read(log),
             Self::Googletest => lines::GOOGLETEST.read(log),
             Self::Maven => lines::maven(log),
+            Self::Surefire => lines::surefire(log),
             Self::Ant => lines::ANT.read(log),
             Self::Gradle => lines::gradle(log),
             Self::Phpunit => lines::phpunit(log),
@@ -182,6 +198,7 @@ impl LogParser {
             Self::JestJson => lines::JEST_JSON.read(log),
             Self::ImmutableJs if number == "2005" => lines::JEST_JSON.read(log),
             Self::Jest | Self::ImmutableJs => lines::JEST.read(log),
+            Self::Mocha => lines::MOCHA.read(log),
             Self::Vitest => lines::VITEST.read(log),
             Self::Tap => lines::TAP.read(log),
             Self::Karma => lines::karma(log),

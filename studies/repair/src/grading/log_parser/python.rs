@@ -155,6 +155,37 @@ pub(super) fn sympy(log: &str) -> Statuses {
     statuses
 }
 
+/// Verbose runs of unittest: `name (class) ... ok`, and a headline over each failure, `FAIL: name (class)`.
+pub(super) fn unittest(log: &str) -> Statuses {
+    let mut statuses = Statuses::default();
+    for line in log.split('\n').map(str::trim_end) {
+        let headline = [
+            ("FAIL: ", TestStatus::Failed),
+            ("ERROR: ", TestStatus::Error),
+        ]
+        .into_iter()
+        .find_map(|(begin, status)| Some((line.strip_prefix(begin)?, status)));
+        if let Some((rest, status)) = headline {
+            let name: Vec<&str> = rest.split_whitespace().take(2).collect();
+            statuses.insert(name.join(" "), Some(status));
+            continue;
+        }
+        let Some((name, end)) = line.rsplit_once(" ... ") else {
+            continue;
+        };
+        let status = match end.split_whitespace().next() {
+            Some("ok") => TestStatus::Passed,
+            Some("FAIL") => TestStatus::Failed,
+            Some("ERROR") => TestStatus::Error,
+            Some("skipped") => TestStatus::Skipped,
+            Some("expected") => TestStatus::ExpectedFailure,
+            _ => continue,
+        };
+        statuses.insert(name.trim_start(), Some(status));
+    }
+    statuses
+}
+
 /// Django's runner at verbosity 2: `name ... status`, where a test's own output may stand between the dots
 /// and the status.
 pub(super) fn django(log: &str) -> Statuses {

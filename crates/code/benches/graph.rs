@@ -190,7 +190,7 @@ fn as_codefuse(graph: &Graph, read: impl Fn(&str) -> std::io::Result<Vec<u8>>) -
         .collect();
     let listed = ListedGraph::of(graph);
     let codefuse = listed.to_codefuse(|path| sources.get(path).map(String::as_str));
-    codefuse.to_string()
+    codefuse.unwrap()
 }
 
 /// Of the Python files in a folder, below it, found one folder after the other.

@@ -274,8 +274,9 @@ fn written(graph: &Graph, root: &Path, format: Format) -> Outcome<Vec<u8>> {
                 let source = String::from_utf8(read(root, path).failed()?);
                 sources.insert(path, source.unwrap_or_default());
             }
-            let codefuse = listed().to_codefuse(|path| sources.get(path).map(String::as_str));
-            (codefuse.to_string() + "\n").into_bytes()
+            let listed = listed();
+            let codefuse = listed.to_codefuse(|path| sources.get(path).map(String::as_str));
+            (codefuse.failed()? + "\n").into_bytes()
         }
         Format::Dot => {
             let listed = listed();

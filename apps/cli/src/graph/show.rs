@@ -294,19 +294,15 @@ impl<'a> Neighbours<'a> {
             outgoing.entry(source).or_default().push(edge.clone());
             incoming.entry(target).or_default().push(edge);
         }
-        // In the order of the sources, files and packages before what they define.
+        // As the nodes of a built graph stand: packages, files, definitions in the order of their sources.
         let place = |id: &str| {
             let node = graph.nodes.get(id)?;
-            let is_definition = matches!(
-                node.kind.as_str(),
-                "class" | "function" | "attribute" | "symbol"
-            );
-            let start = node.span.map(|span| span.start);
-            Some((
-                is_definition,
-                is_definition.then_some(start),
-                node.path.clone(),
-            ))
+            let (rank, start) = match node.kind.as_str() {
+                "pkg" => (0, None),
+                "class" | "function" | "attribute" | "symbol" => (2, node.span),
+                _ => (1, None),
+            };
+            Some((rank, start, node.path.clone()))
         };
         for edges in outgoing.values_mut() {
             edges.sort_by_cached_key(|(_, _, target)| place(target));

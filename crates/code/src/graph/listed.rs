@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Graph, NodeKind, Span, is_test_path};
+use super::{Graph, NodeKind, NodeRef, Span, is_test_path};
 
 /// A graph that nothing is resolved in: nodes by id, and edges between ids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,19 +108,27 @@ type Fault = (&'static str, String);
 impl ListedGraph {
     /// Everything that a graph has.
     pub fn of(graph: &Graph) -> Self {
-        let nodes = graph.nodes().map(|node| {
-            let node = graph.node(node);
-            let listed = ListedNode::from(node.clone());
-            (node.id, listed)
+        let nodes: Vec<(NodeRef, ListedNode)> = graph
+            .nodes()
+            .map(|node| (node, ListedNode::from(graph.node(node))))
+            .collect();
+        let ids: FxHashMap<NodeRef, &str> = nodes
+            .iter()
+            .map(|(place, node)| (*place, node.id.as_str()))
+            .collect();
+        let edges = graph.edges().filter_map(|edge| {
+            let (source, target) = (ids.get(&edge.source)?, ids.get(&edge.target)?);
+            Some((
+                (*source).to_owned(),
+                (*target).to_owned(),
+                edge.kind.name().to_owned(),
+            ))
         });
-        let id = |node| graph.node(node).id;
-        let edges = graph.edges().map(|edge| {
-            let kind = edge.kind.name().to_owned();
-            (id(edge.source), id(edge.target), kind)
-        });
+        let edges = edges.collect();
+        let nodes = nodes.into_iter().map(|(_, node)| (node.id.clone(), node));
         Self {
             nodes: nodes.collect(),
-            edges: edges.collect(),
+            edges,
         }
     }
 

@@ -1,7 +1,8 @@
 //! Forests over real tests: rounds, branches, votes, stops, and the lines that they leave.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
+use chat::Chat;
 use critique::{
     CRITIC, Critique, GENERATOR, Made, Purpose, REVISER, RewardConfig, Task,
     forest::{Forest, NodeType, Round, Start, initial_programs, read_forest},
@@ -9,8 +10,8 @@ use critique::{
     tiny::Split,
 };
 use judge::Judge;
-use policy::ScriptedPolicy;
-use record::{Group, Sampling, Seed, TaskId};
+use policy::{Policy, PolicyError, Request, ScriptedPolicy};
+use record::{Completion, Group, Outcome, Sampling, Seed, TaskId, WeightVersion};
 use rollout::{Options, Roles, Runner};
 
 use crate::stage::{chat, judge, made};
@@ -335,9 +336,7 @@ async fn a_critic_that_cannot_read_the_hint_says_nothing() {
     let judge = judge();
     let made = made_of(&judge, &[true]).await;
     let tasks = tasks(&made);
-    let silent = ScriptedPolicy::new(chat(), |_| None);
-    let roles = Roles::default().bind(CRITIC, Arc::new(silent), Sampling::greedy(100));
-    let study = Round {
+    let study = || Round {
         critique: Critique {
             judge: judge.clone(),
             reward: RewardConfig::default(),
@@ -347,10 +346,43 @@ async fn a_critic_that_cannot_read_the_hint_says_nothing() {
         stop_at_correct: false,
         hinted: true,
     };
-    let runner = Runner::new(Arc::new(study), roles, Options::default());
-    let groups = runner.play(0, &tasks, 1, Seed(1), |_| {}).await.unwrap();
-    let notes = critique::notes_of(&groups[0].episodes[0]).unwrap();
+    let played = async |critic: Arc<dyn Policy>| {
+        let roles = Roles::default().bind(CRITIC, critic, Sampling::greedy(100));
+        let runner = Runner::new(Arc::new(study()), roles, Options::default());
+        let mut groups = runner.play(0, &tasks, 1, Seed(1), |_| {}).await.unwrap();
+        groups.remove(0).episodes.remove(0)
+    };
+    let notes = critique::notes_of(&played(Arc::new(Cramped(chat()))).await).unwrap();
     assert!(notes.passed && notes.revision.is_none() && notes.judgment.is_none());
+    // Whatever else keeps it from answering is a fault.
+    let silent = ScriptedPolicy::new(chat(), |_| None);
+    let outcome = played(Arc::new(silent)).await.outcome;
+    assert!(
+        matches!(outcome, Outcome::GraderFault { .. }),
+        "{outcome:?}"
+    );
+}
+
+/// A model with a context that every prompt fills.
+struct Cramped(Chat);
+
+impl Policy for Cramped {
+    fn sample<'a>(
+        &'a self,
+        request: Request,
+    ) -> Pin<Box<dyn Future<Output = Result<Completion, PolicyError>> + Send + 'a>> {
+        let tokens = request.prompt.len();
+        let context = tokens;
+        Box::pin(async move { Err(PolicyError::PromptTooLong { tokens, context }) })
+    }
+
+    fn chat(&self) -> &Chat {
+        &self.0
+    }
+
+    fn weights(&self) -> WeightVersion {
+        WeightVersion(0)
+    }
 }
 
 /// Made tasks of which these are right.

@@ -37,15 +37,18 @@ const MAX_TOKEN: usize = 16;
 fn whole(issue: &Issue, body: &[Part]) -> Vec<String> {
     let mut parts = Parts::default();
     parts.add(&issue.title);
-    let mut text = String::new();
+    let (mut text, mut quoted) = (String::new(), String::new());
     for part in body {
         match part {
             Part::Prose(prose) => text += prose,
-            Part::Block(block) => text += &(shown(block) + "\n"),
+            Part::Block(block) => {
+                text += &(shown(block) + "\n");
+                quoted += &block.text;
+            }
         }
     }
     parts.add(without_blank_lines_around(&text));
-    parts.facts(issue, &text);
+    parts.facts(issue, &quoted);
     parts.0
 }
 
@@ -92,8 +95,8 @@ impl Parts {
         }
     }
 
-    /// What is known of the failure and not told yet.
-    fn facts(&mut self, issue: &Issue, told: &str) {
+    /// What is known of the failure, but for what is quoted.
+    fn facts(&mut self, issue: &Issue, quoted: &str) {
         let facts = [
             ("Failure", &issue.failure_frame),
             ("Error", &issue.error_kind),
@@ -101,7 +104,7 @@ impl Parts {
         ];
         for (name, fact) in facts {
             if let Some(fact) = fact
-                && (told.is_empty() || !told.contains(fact.as_str()))
+                && !quoted.contains(fact.as_str())
             {
                 // The second line of a statement stands below the first.
                 let gap = if fact.contains('\n') { "\n" } else { " " };
@@ -207,6 +210,16 @@ mod tests {
             parts(&issue, 1000, &COUNT).concat(),
             "`pad` gives a wrong result\n    indented()\n\nWith tables, this should hold:\n\n```python\nfor a in b:\n    \
              assert a\n```\n\nWhat comes of it:\n\n- \n```\nAssertionError: no\n```\nFailure: tables.py:3\n"
+        );
+        let terse = Issue {
+            title: "`pad` fails".to_owned(),
+            body: "`ValueError: no`".to_owned(),
+            error_kind: Some("ValueError".to_owned()),
+            ..Issue::default()
+        };
+        assert_eq!(
+            parts(&terse, 1000, &COUNT),
+            ["`pad` fails\n", "`ValueError: no`\n", "Error: ValueError\n"]
         );
         let cut = parts(&issue, 40, &COUNT);
         assert_eq!(

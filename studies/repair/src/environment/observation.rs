@@ -427,14 +427,14 @@ mod tests {
             }
         }
         let config = ObservationConfig {
-            issue_tokens: 85,
+            issue_tokens: 79,
             ..ObservationConfig::default()
         };
         let count: CountTokens = std::sync::Arc::new(|text: &str| text.len());
         let shown = first_observation(&config, &issue, &[], &count);
         assert_eq!(
             shown.text,
-            "# Issue\nIt fails\nRun this:\n\n\n1. See\nValueError: no\nRun this:\n````md\n```\na\n```\nand b\n````\n"
+            "# Issue\nIt fails\nRun this:\n\n\n1. See\nValueError: no\nRun this:\n````md\n```\na\n```\n````\n"
         );
     }
 }

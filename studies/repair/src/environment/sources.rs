@@ -7,7 +7,7 @@ use std::{
 
 use code::{
     Patch, RelativePath,
-    graph::{Chunk, Contents, Excerpt, Graph, Index, ListedNode, NodeRef},
+    graph::{Chunk, Contents, Excerpt, Graph, Index, ListedNode, NodeRef, is_test_path},
 };
 use record::Fault;
 use session::Command;
@@ -288,40 +288,77 @@ fn unpacked(mut rest: &[u8]) -> Option<Contents> {
     Some(contents)
 }
 
-/// The files that hold tests that decide: those that gold writes, and those of the tests that are to pass.
+/// The files that hold tests that decide: those that gold writes, and those of the tests that are to pass. A source
+/// whose documentation is such a test is none: it is what may have to be mended.
 fn guarded(task: &Task, contents: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String> {
     let mut guarded: BTreeSet<String> = task.gold.test_files.keys().cloned().collect();
     if let Ok(patch) = Patch::parse(task.gold.test_patch.as_bytes()) {
         guarded.extend(patch.paths().into_iter().map(String::from));
     }
     for id in &task.checks.fail_to_pass {
-        match task.public.framework {
-            TestFramework::Pytest => {
-                let path = id.split("::").next().unwrap_or(id);
-                guarded.insert(path.trim_start_matches("./").to_owned());
-            }
-            TestFramework::Unittest => {
-                let mut module = id.as_str();
-                while let Some((above, _)) = module.rsplit_once('.') {
-                    module = above;
-                    let path = format!("{}.py", module.replace('.', "/"));
-                    let below = format!("/{path}");
-                    let is_it = |known: &&String| **known == path || known.ends_with(&below);
-                    let found: Vec<&String> = contents.keys().filter(is_it).collect();
-                    if !found.is_empty() {
-                        guarded.extend(found.into_iter().cloned());
-                        break;
-                    }
-                }
-            }
-        }
+        guarded.extend(files_of(id, task.public.framework, contents));
     }
     guarded
+}
+
+/// The files of tests that an id stands for.
+fn files_of(
+    id: &str,
+    framework: TestFramework,
+    contents: &BTreeMap<String, Vec<u8>>,
+) -> Vec<String> {
+    if framework == TestFramework::Pytest {
+        let (path, name) = id.split_once("::").unwrap_or((id, ""));
+        // The tests of documentation are named as what they are of is imported.
+        let is_documentation = name.split('[').next().is_some_and(|it| it.contains('.'));
+        let path = path.trim_start_matches("./");
+        return match is_documentation && !is_test_file(path) {
+            true => Vec::new(),
+            false => vec![path.to_owned()],
+        };
+    }
+    let mut module = id;
+    while let Some((above, _)) = module.rsplit_once('.') {
+        module = above;
+        let path = format!("{}.py", module.replace('.', "/"));
+        let below = format!("/{path}");
+        let is_it = |known: &&String| **known == path || known.ends_with(&below);
+        let mut found = contents.keys().filter(is_it).peekable();
+        if found.peek().is_some() {
+            return found.filter(|path| is_test_file(path)).cloned().collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Whether `unittest` or a repository's habits have a file be one of tests.
+fn is_test_file(path: &str) -> bool {
+    let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
+    file.starts_with("test") || is_test_path(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_of_documentation_leave_their_sources_to_be_seen() {
+        let names = ["pack/more.py", "tests/test_more.py", "lib/app/tests.py"];
+        let contents = names.map(|name| (name.to_owned(), Vec::new())).into();
+        let of = |id: &str, framework| files_of(id, framework, &contents);
+        let (pytest, unittest) = (TestFramework::Pytest, TestFramework::Unittest);
+        for (id, framework, files) in [
+            ("pack.more.nth", unittest, [].as_slice()),
+            ("tests.test_more.Nth.test_it", unittest, &[names[1]]),
+            ("app.tests.Nth.test_it", unittest, &[names[2]]),
+            ("pack/more.py::pack.more.nth", pytest, &[]),
+            ("./tests/test_more.py::test_it[1.5]", pytest, &[names[1]]),
+            ("tests/test_more.py::test_more.helper", pytest, &[names[1]]),
+            ("checks/more.py::test_it[a.b]", pytest, &["checks/more.py"]),
+        ] {
+            assert_eq!(of(id, framework), files, "{id}");
+        }
+    }
 
     #[test]
     fn a_changed_file_is_all_that_an_episode_has_of_its_own() {

@@ -11,7 +11,7 @@ use critique::{
 };
 use judge::Judge;
 use policy::{Policy, PolicyError, Request, ScriptedPolicy};
-use record::{Completion, Group, Outcome, Sampling, Seed, TaskId, WeightVersion};
+use record::{Completion, Group, Sampling, Seed, TaskId, WeightVersion};
 use rollout::{Options, Roles, Runner};
 
 use crate::stage::{chat, judge, made};
@@ -349,18 +349,15 @@ async fn a_critic_that_cannot_read_the_hint_says_nothing() {
     let played = async |critic: Arc<dyn Policy>| {
         let roles = Roles::default().bind(CRITIC, critic, Sampling::greedy(100));
         let runner = Runner::new(Arc::new(study()), roles, Options::default());
-        let mut groups = runner.play(0, &tasks, 1, Seed(1), |_| {}).await.unwrap();
-        groups.remove(0).episodes.remove(0)
+        runner.play(0, &tasks, 1, Seed(1), |_| {}).await
     };
-    let notes = critique::notes_of(&played(Arc::new(Cramped(chat()))).await).unwrap();
+    let groups = played(Arc::new(Cramped(chat()))).await.unwrap();
+    let notes = critique::notes_of(&groups[0].episodes[0]).unwrap();
     assert!(notes.passed && notes.revision.is_none() && notes.judgment.is_none());
     // Whatever else keeps it from answering is a fault.
     let silent = ScriptedPolicy::new(chat(), |_| None);
-    let outcome = played(Arc::new(silent)).await.outcome;
-    assert!(
-        matches!(outcome, Outcome::GraderFault { .. }),
-        "{outcome:?}"
-    );
+    let stopped = played(Arc::new(silent)).await.unwrap_err();
+    assert!(stopped.to_string().contains("has no answer"), "{stopped}");
 }
 
 /// A model with a context that every prompt fills.

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{FetchedFile, InputFile, NotFetched, sys};
+use crate::{FetchedFile, InputFile, NotFetched, disk::Usage, sys};
 
 /// Bytes that one run may have fetched, all files together.
 pub const MAX_FETCHED: u64 = 64 << 20;
@@ -40,8 +40,8 @@ pub(crate) fn write(home: &Path, files: &[InputFile]) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes and inodes that `files` take up in a file system of pages, folders included.
-pub(crate) fn space(files: &[InputFile]) -> (u64, u64) {
+/// What `files` take up in a file system of pages, folders included.
+pub(crate) fn space(files: &[InputFile]) -> Usage {
     let page = sys::page_size();
     let bytes = files
         .iter()
@@ -56,7 +56,10 @@ pub(crate) fn space(files: &[InputFile]) -> (u64, u64) {
             folder = path.parent();
         }
     }
-    (bytes, (files.len() + folders.len()) as u64)
+    Usage {
+        bytes,
+        files: (files.len() + folders.len()) as u64,
+    }
 }
 
 /// Opens the working folder, so that it can be read when its namespaces are gone.
@@ -191,7 +194,11 @@ mod tests {
             input("e", &[0; 5000]),
         ];
         // `a/b`, `a` and the working folder itself.
-        assert_eq!(space(&files), (3 * page, 3 + 3));
-        assert_eq!(space(&[]), (0, 0));
+        let expected = Usage {
+            bytes: 3 * page,
+            files: 3 + 3,
+        };
+        assert_eq!(space(&files), expected);
+        assert_eq!(space(&[]), Usage::default());
     }
 }

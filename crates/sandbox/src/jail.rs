@@ -246,8 +246,8 @@ impl RunNamespaces {
         let options = if input.is_empty() {
             [options(0, 0)?, options(0, 0)?]
         } else {
-            let (bytes, inodes) = files::space(input);
-            [options(0, 0)?, options(bytes, inodes)?]
+            let needed = files::space(input);
+            [options(0, 0)?, options(needed.bytes, needed.files)?]
         };
         let (ready, tell_ready) = sys::pipe()?;
         match sys::clone(namespaces)? {

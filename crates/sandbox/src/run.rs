@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Enforced, RunOutcome, Status, Tier,
+    Enforced, Limits, RunOutcome, Status, Tier,
     capture::Capture,
     client::Client,
     disk, files,
@@ -96,7 +96,7 @@ pub(crate) fn run(
             .unwrap_or_default();
         Some(files::open_home(&home)?)
     };
-    let place = Place {
+    let mut place = Place {
         interpreters,
         housekeeping: interpreters
             .pids()
@@ -105,10 +105,7 @@ pub(crate) fn run(
         tier,
         namespaces: &namespaces,
         brought: match &ground.changes {
-            Some((_, changes)) => {
-                let used = disk::usage(changes);
-                (used.bytes, used.files)
-            }
+            Some((_, changes)) => disk::usage(changes),
             None => files::space(&request.files),
         },
         watched: ground.watched(),
@@ -119,6 +116,9 @@ pub(crate) fn run(
         match step(build, &place, false)? {
             Ok(outcome) => built = Some(outcome),
             Err(detail) => return Ok(Err(detail)),
+        }
+        if let Some(watched) = &place.watched {
+            place.brought = disk::usage(watched);
         }
     }
     let outcome = match &built {
@@ -146,8 +146,8 @@ struct Place<'a> {
     namespaces: &'a Option<RunNamespaces>,
     /// See [`Ground::watched`].
     watched: Option<PathBuf>,
-    /// Bytes and files there that are not the program's doing.
-    brought: (u64, u64),
+    /// What is there that is not the program's doing.
+    brought: disk::Usage,
     client: Client<'a>,
 }
 
@@ -217,6 +217,10 @@ fn step(task: &Task, place: &Place<'_>, last: bool) -> Result<Reply, Lost> {
     if run.killed.is_none() && run.ran_out_of_memory()? {
         run.killed = Some(Status::Memory);
     }
+    // What was written since the last look, or in a run too short for one.
+    if run.killed.is_none() && place.wrote_too_much(&task.limits) {
+        run.killed = Some(Status::Disk);
+    }
     let (cpu, peak_memory) = match &run.gauge {
         Some(gauge) => (gauge.cpu()?, gauge.peak_memory()?),
         None => (None, None),
@@ -278,6 +282,17 @@ impl Place<'_> {
 
     fn processes(&self) -> Vec<libc::pid_t> {
         watchdog::descendants(&self.housekeeping)
+    }
+
+    /// In a working folder that is no file system of its own and so no larger than allowed.
+    fn wrote_too_much(&self, limits: &Limits) -> bool {
+        let Some(watched) = &self.watched else {
+            return false;
+        };
+        let used = disk::usage(watched);
+        let bytes = used.bytes.saturating_sub(self.brought.bytes);
+        let files = used.files.saturating_sub(self.brought.files);
+        bytes > limits.disk || files > disk::most_files(limits.disk)
     }
 
     fn kill_all(&self) {
@@ -441,20 +456,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Without a file system of its own that is no larger than allowed.
     fn check_disk(&mut self) {
         let began = self.started.elapsed();
-        let Some(watched) = &self.place.watched else {
-            return;
-        };
         if began < self.next_disk_watch {
             return;
         }
-        let brought = self.place.brought;
-        let used = disk::usage(watched);
-        let bytes = used.bytes.saturating_sub(brought.0);
-        let files = used.files.saturating_sub(brought.1);
-        if bytes > self.task.limits.disk || files > disk::most_files(self.task.limits.disk) {
+        if self.place.wrote_too_much(&self.task.limits) {
             self.kill(Status::Disk);
         }
         // A tenth of the time at most goes into looking.

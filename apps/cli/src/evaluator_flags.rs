@@ -81,16 +81,16 @@ pub(crate) struct EvaluatorFlags {
     #[arg(long, value_name = "S", requires = "cgm_endpoint")]
     cgm_timeout: Option<f64>,
     /// environment.rewards.scale
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     reward_scale: Option<f64>,
-    /// environment.rewards.failure
-    #[arg(long, value_name = "X")]
+    /// A magnitude, taken off: environment.rewards.failure
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     failure_penalty: Option<f64>,
-    /// environment.rewards.step
-    #[arg(long, value_name = "X")]
+    /// A magnitude, taken off: environment.rewards.step
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     step_penalty: Option<f64>,
-    /// environment.rewards.timeout
-    #[arg(long, value_name = "X")]
+    /// A magnitude, taken off: environment.rewards.timeout
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     timeout_penalty: Option<f64>,
     /// environment.end.repository_operations
     #[arg(long, value_name = "N")]

@@ -282,14 +282,15 @@ impl Row {
         let inner = error.inner();
         let (field, message) = located(&error.path().to_string(), &inner.to_string());
         // Where a row is no JSON, its fields do not say where.
-        let message = match (self.place, inner.is_syntax() || inner.is_eof()) {
-            (Place::Line(_), true) => format!("{message} (column {})", inner.column()),
-            (Place::Row(_), true) => format!(
-                "{message} (line {}, column {} of the row)",
-                inner.line(),
-                inner.column()
-            ),
-            _ => message,
+        let message = if inner.is_eof() {
+            format!("not JSON: it ends too early: {message}")
+        } else if !inner.is_syntax() {
+            message
+        } else if let Place::Line(_) = self.place {
+            format!("not JSON: {message} (column {})", inner.column())
+        } else {
+            let (line, column) = (inner.line(), inner.column());
+            format!("not JSON: {message} (line {line}, column {column} of the row)")
         };
         self.error(field, message)
     }

@@ -8,7 +8,7 @@ use std::{
 use code::Patch;
 use dataset::{DatasetError, JsonlWriter, Row, RowError, Rows};
 
-use crate::{Place, Task};
+use crate::{Place, Task, adapters::Format};
 
 /// Reads the tasks of a file. Folders in them are as this process can open them.
 ///
@@ -40,9 +40,22 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, DatasetError> {
 /// # Errors
 /// What is wrong with it, by field.
 pub fn task_of_row(row: &Row) -> Result<Task, RowError> {
-    let mut task: Task = row.parse()?;
+    let mut task: Task = row.parse().map_err(|error| match of_another(row) {
+        Some(format) => row.error(
+            "",
+            format!(
+                "no task of ours but a row of {format}; `etude data prepare repair --format {format}` makes \
+                 tasks of such files"
+            ),
+        ),
+        None => error,
+    })?;
     resolve(&mut task.place, row.path(), row)?;
     Ok(task)
+}
+
+fn of_another(row: &Row) -> Option<Format> {
+    Format::of_columns(&row.object().ok()?)
 }
 
 /// Writes tasks to a file, which is whole or not there; folders below the file's own become relative, so that both
@@ -200,6 +213,12 @@ mod tests {
                 ),
                 "line 3, field `place.patched.patch`",
             ),
+            (
+                r#"{"instance_id":"a__b-1","repo":"a/b","base_commit":"c","FAIL_TO_PASS":[]}"#.to_owned(),
+                "line 3, the row: no task of ours but a row of swe-bench; `etude data prepare repair --format swe-bench`",
+            ),
+            ("nothing".to_owned(), "line 3, the row: not JSON: expected ident (column"),
+            ("{\"id\":".to_owned(), "line 3, field `id`: not JSON: it ends too early"),
         ];
         for (row, expected) in cases {
             fs::write(&file, format!("{good}\n\n{row}\n")).unwrap();

@@ -71,8 +71,8 @@ pub(crate) struct RegisterArgs {
     /// Which part of the dataset the tasks are; `test` is stored as `val`
     #[arg(long, value_name = "NAME", default_value = "train", value_parser = super::part_of_an_id)]
     split: String,
-    /// Where registered datasets are kept
-    #[arg(long, value_name = "DIR", default_value = "rllm/rllm/data/datasets")]
+    /// Where registered datasets are kept; in a checkout of rLLM, rllm/data/datasets
+    #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print one JSON object on stdout
     #[arg(long)]

@@ -214,11 +214,18 @@ mod tests {
                 "line 3, field `place.patched.patch`",
             ),
             (
-                r#"{"instance_id":"a__b-1","repo":"a/b","base_commit":"c","FAIL_TO_PASS":[]}"#.to_owned(),
+                r#"{"instance_id":"a__b-1","repo":"a/b","base_commit":"c","FAIL_TO_PASS":[]}"#
+                    .to_owned(),
                 "line 3, the row: no task of ours but a row of swe-bench; `etude data prepare repair --format swe-bench`",
             ),
-            ("nothing".to_owned(), "line 3, the row: not JSON: expected ident (column"),
-            ("{\"id\":".to_owned(), "line 3, field `id`: not JSON: it ends too early"),
+            (
+                "nothing".to_owned(),
+                "line 3, the row: not JSON: expected ident (column",
+            ),
+            (
+                "{\"id\":".to_owned(),
+                "line 3, field `id`: not JSON: it ends too early",
+            ),
         ];
         for (row, expected) in cases {
             fs::write(&file, format!("{good}\n\n{row}\n")).unwrap();

@@ -154,8 +154,7 @@ pub async fn in_session(
     let canary = Canary::new(session.id());
     let path = relative(&canary.path)?;
     session.write(&path, canary.text.as_bytes(), 0o644).await?;
-    let ids = fail_to_pass.iter().chain(pass_to_pass);
-    let targets: BTreeSet<&str> = ids.filter_map(|id| id.split("::").next()).collect();
+    let targets = files(fail_to_pass, pass_to_pass);
     let argv = [python.to_owned()]
         .into_iter()
         .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
@@ -181,9 +180,58 @@ pub async fn in_session(
     }
 }
 
+/// The tests' files in the order in which those that go on passing are listed, as a run of all tests has told them;
+/// files that only tests of the other list are in, by their names.
+fn files<'a>(fail_to_pass: &'a [String], pass_to_pass: &'a [String]) -> Vec<&'a str> {
+    let of = |ids: &'a [String]| ids.iter().filter_map(|id| id.split("::").next());
+    let mut known = BTreeSet::new();
+    let mut files: Vec<&str> = of(pass_to_pass)
+        .filter(|file| known.insert(*file))
+        .collect();
+    let others: BTreeSet<&str> = of(fail_to_pass)
+        .filter(|file| !known.contains(file))
+        .collect();
+    for file in others {
+        let place = files.iter().position(|other| *other > file);
+        files.insert(place.unwrap_or(files.len()), file);
+    }
+    files
+}
+
 fn relative(path: &str) -> Result<RelativePath, SessionError> {
     RelativePath::new(path).map_err(|error| SessionError::Unsupported {
         backend: "pytest",
         detail: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_run_as_the_tests_that_go_on_passing_are_listed() {
+        let ids = |files: &[&str]| -> Vec<String> {
+            files.iter().map(|file| format!("{file}::test")).collect()
+        };
+        let kept = ids(&["tests/b.py", "tests/b.py", "tests/d.py", "first/a.py"]);
+        let mended = ids(&["tests/d.py", "tests/c.py", "z.py", "first/a.py"]);
+        assert_eq!(
+            files(&mended, &kept),
+            [
+                "tests/b.py",
+                "tests/c.py",
+                "tests/d.py",
+                "first/a.py",
+                "z.py"
+            ]
+        );
+        assert_eq!(
+            files(&mended, &[]),
+            ["first/a.py", "tests/c.py", "tests/d.py", "z.py"]
+        );
+        let mut sorted = kept.clone();
+        sorted.sort();
+        assert!(files(&mended, &sorted).is_sorted());
+    }
 }

@@ -1,6 +1,6 @@
 //! What the tests say of a bug: measured, and measured again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use judge::pytest::TestStatus;
@@ -29,7 +29,7 @@ pub(super) enum Fate {
 /// Some tests fail each time, and others pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Noticed {
-    /// In order.
+    /// In the order in which they run.
     pub fails: Vec<String>,
     /// Of the first few.
     pub failures: BTreeMap<String, Failure>,
@@ -79,22 +79,30 @@ pub(super) async fn fates(
     }
     // No other test runs what the bug changes.
     let again = noticed.iter().map(|(at, found)| {
-        let mut ids = covering(candidates[*at].0);
-        ids.extend(
-            found
-                .fails
-                .iter()
-                .filter(|id| !ids.contains(id))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
-        ids.sort();
-        request(&candidates[*at], ids, false)
+        let ids: BTreeSet<String> = covering(candidates[*at].0)
+            .into_iter()
+            .chain(found.fails.iter().cloned())
+            .collect();
+        let ids = survey.tests.iter().filter(|id| ids.contains(*id));
+        request(&candidates[*at], ids.cloned().collect(), false)
     });
     let again: Vec<TestRequest> = again.collect();
     let runs = spread(workplaces, again.clone()).await?;
+    let mut unsure = Vec::new();
     for (((at, found), request), run) in noticed.into_iter().zip(&again).zip(&runs) {
-        fates[at] = Some(confirmed(found, &request.ids, run));
+        let fate = confirmed(&found, &request.ids, run);
+        if fate == Fate::Unsteady {
+            unsure.push((at, found));
+        }
+        fates[at] = Some(fate);
+    }
+    // Those may have missed what other tests leave behind; only the same tests can tell.
+    let again = unsure
+        .iter()
+        .map(|(at, _)| request(&candidates[*at], survey.tests.clone(), false));
+    let runs = spread(workplaces, again.collect()).await?;
+    for ((at, found), run) in unsure.iter().zip(&runs) {
+        fates[*at] = Some(confirmed(found, &survey.tests, run));
     }
     Ok(fates.into_iter().flatten().collect())
 }
@@ -179,11 +187,11 @@ fn of_all(survey: &Survey, run: &TestRun) -> Result<Noticed, Fate> {
 }
 
 /// Whether the second run of the tests `ids`, which are in order, says the same.
-fn confirmed(found: Noticed, ids: &[String], run: &TestRun) -> Fate {
+fn confirmed(found: &Noticed, ids: &[String], run: &TestRun) -> Fate {
     match run.ended {
         Ended::TimedOut => Fate::TimedOut,
         Ended::Crashed => Fate::Crashed,
-        Ended::Finished if failing(ids, run) == found.fails => Fate::Noticed(found),
+        Ended::Finished if failing(ids, run) == found.fails => Fate::Noticed(found.clone()),
         Ended::Finished => Fate::Unsteady,
     }
 }
@@ -208,6 +216,7 @@ mod tests {
                 .iter()
                 .map(|(id, status)| ((*id).to_owned(), *status))
                 .collect(),
+            order: statuses.iter().map(|(id, _)| (*id).to_owned()).collect(),
             failures: BTreeMap::new(),
             lines: BTreeMap::new(),
             output: String::new(),
@@ -226,7 +235,7 @@ mod tests {
         let found = of_all(&survey, &finished(Failed)).unwrap();
         assert_eq!(found.fails, ["t3"]);
         let ids = ["t2".to_owned(), "t3".to_owned()];
-        let again = |run| confirmed(found.clone(), &ids, &run);
+        let again = |run| confirmed(&found, &ids, &run);
         assert_eq!(again(finished(Error)), Fate::Noticed(found.clone()));
         assert_eq!(again(finished(Passed)), Fate::Unsteady);
         assert_eq!(again(run(&[], Ended::TimedOut)), Fate::TimedOut);

@@ -15,13 +15,13 @@ use crate::workplace::{Ended, TestRequest, TestRun, Testbed, Workplace};
 /// Tests that pass every time.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// In order.
+    /// In the order in which they run.
     pub tests: Vec<String>,
     /// By path: of each line that runs, the tests that run it, by their place in `tests`.
     pub lines: BTreeMap<String, BTreeMap<u32, Vec<u32>>>,
     /// Of the slowest run without traces.
     pub seconds: f64,
-    /// Tests that fail, are skipped or do not come out the same every time.
+    /// Tests that fail, are skipped, do not come out the same every time, or pass only when such ones run before them.
     pub left_out: usize,
 }
 
@@ -56,16 +56,7 @@ impl Survey {
         let seconds = runs.iter().map(|run| run.seconds).fold(0.0, f64::max);
         runs.push(traced);
         for run in &runs {
-            if run.ended != Ended::Finished {
-                return Err(MutateError::Unfinished {
-                    name: name.to_owned(),
-                    how: match run.ended {
-                        Ended::TimedOut => "did not end in half an hour",
-                        _ => "ended the interpreter",
-                    },
-                    output: last_lines(&run.output),
-                });
-            }
+            finished(run, name)?;
         }
         let seen: BTreeSet<&String> = runs.iter().flat_map(|run| run.statuses.keys()).collect();
         if seen.is_empty() {
@@ -75,11 +66,12 @@ impl Survey {
                 output: last_lines(&runs[0].output),
             });
         }
-        let passes = |id: &&&String| {
+        let passes = |id: &&String| {
             let mut runs = runs.iter();
-            !is_of_source(id) && runs.all(|run| run.statuses.get(**id) == Some(&TestStatus::Passed))
+            !is_of_source(id) && runs.all(|run| run.statuses.get(*id) == Some(&TestStatus::Passed))
         };
-        let tests: Vec<String> = seen.iter().filter(passes).map(|id| (*id).clone()).collect();
+        let tests = runs[0].order.iter().filter(passes).cloned().collect();
+        let tests = alone(workplace, name, &request, tests, seen.len()).await?;
         if tests.is_empty() {
             let first = runs.iter().flat_map(|run| &run.failures).next();
             let first =
@@ -129,6 +121,44 @@ impl Survey {
     pub(super) fn wall(&self) -> Duration {
         Duration::from_secs_f64((4.0 * self.seconds).max(5.0) + 2.0)
     }
+}
+
+/// Those of `tests` that pass without the others of `seen`: repairs are decided by these alone, and many a test goes
+/// by what those before it have left.
+async fn alone(
+    workplace: &mut Workplace,
+    name: &str,
+    request: &TestRequest,
+    mut tests: Vec<String>,
+    seen: usize,
+) -> Result<Vec<String>, MutateError> {
+    let mut others = seen - tests.len();
+    while others > 0 && !tests.is_empty() {
+        let request = TestRequest {
+            ids: tests.clone(),
+            trace: false,
+            ..request.clone()
+        };
+        let run = run(workplace, &request).await?;
+        finished(&run, name)?;
+        let before = tests.len();
+        tests.retain(|id| run.statuses.get(id) == Some(&TestStatus::Passed));
+        others = before - tests.len();
+    }
+    Ok(tests)
+}
+
+fn finished(run: &TestRun, name: &str) -> Result<(), MutateError> {
+    let how = match run.ended {
+        Ended::Finished => return Ok(()),
+        Ended::TimedOut => "did not end in half an hour",
+        Ended::Crashed => "ended the interpreter",
+    };
+    Err(MutateError::Unfinished {
+        name: name.to_owned(),
+        how,
+        output: last_lines(&run.output),
+    })
 }
 
 pub(super) async fn run(

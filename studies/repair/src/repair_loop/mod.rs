@@ -51,6 +51,10 @@ pub struct LoopSettings {
     /// hint.
     #[serde(skip_serializing_if = "is_true")]
     pub within_plan: bool,
+    /// Decide whether a patch is kept by a run of all tests that there are, and not of those alone that count. For
+    /// lists of tests that were made from such a run: many a test goes by what those before it have left.
+    #[serde(skip_serializing_if = "is_false")]
+    pub all_tests: bool,
     /// Search for the same repair of a task once a process, and tell its result whenever it is asked for again.
     #[serde(skip_serializing_if = "is_false")]
     pub remember: bool,
@@ -72,6 +76,7 @@ impl Default for LoopSettings {
             snippet_tokens: 8_000,
             around: 3,
             within_plan: true,
+            all_tests: false,
             remember: false,
         }
     }
@@ -151,7 +156,7 @@ impl Repairer for RepairLoop {
         selected: Selected,
         workplace: &mut Workplace,
     ) -> Result<TestReport, Fault> {
-        test(task, selected, workplace).await
+        self.run(task, selected, workplace).await
     }
 }
 
@@ -282,7 +287,7 @@ impl RepairLoop {
             .iter()
             .map(|candidate| TestRequest {
                 writes: candidate.prepared.writes.clone(),
-                ..asked(task, Selected::FailToPass, workplace)
+                ..asked(task.checks.fail_to_pass.clone(), workplace)
             })
             .collect();
         let before = workplace.snapshot().await?;
@@ -310,7 +315,7 @@ impl RepairLoop {
                     continue;
                 }
             }
-            let told = match keep(task, candidate, &before, workplace).await? {
+            let told = match self.keep(task, candidate, &before, workplace).await? {
                 Ok(told) => told,
                 Err(detail) => {
                     record.error.get_or_insert("dirty-workspace".to_owned());
@@ -347,52 +352,57 @@ impl RepairLoop {
         }
         Ok(record)
     }
-}
 
-/// Applies a patch and runs all tests; what does not pass is rolled back. The inner error says why the
-/// patch could not be applied although it fits.
-async fn keep(
-    task: &Task,
-    candidate: &Candidate,
-    before: &SnapshotId,
-    workplace: &mut Workplace,
-) -> Result<Result<TestReport, String>, Fault> {
-    if let Err(detail) = workplace.apply(&candidate.proposal.patch).await? {
-        workplace.restore(before).await?;
-        return Ok(Err(detail));
+    /// Applies a patch and runs all tests; what does not pass is rolled back. The inner error says why the
+    /// patch could not be applied although it fits.
+    async fn keep(
+        &self,
+        task: &Task,
+        candidate: &Candidate,
+        before: &SnapshotId,
+        workplace: &mut Workplace,
+    ) -> Result<Result<TestReport, String>, Fault> {
+        if let Err(detail) = workplace.apply(&candidate.proposal.patch).await? {
+            workplace.restore(before).await?;
+            return Ok(Err(detail));
+        }
+        let told = self.run(task, Selected::All, workplace).await?;
+        if !told.passed {
+            workplace.restore(before).await?;
+        }
+        Ok(Ok(told))
     }
-    let told = test(task, Selected::All, workplace).await?;
-    if !told.passed {
-        workplace.restore(before).await?;
-    }
-    Ok(Ok(told))
-}
 
-async fn test(
-    task: &Task,
-    selected: Selected,
-    workplace: &mut Workplace,
-) -> Result<TestReport, Fault> {
-    let request = asked(task, selected, workplace);
-    if request.ids.is_empty() {
-        // Without ids every test would be run, and none of them decides.
-        return Ok(TestReport::default());
+    async fn run(
+        &self,
+        task: &Task,
+        selected: Selected,
+        workplace: &mut Workplace,
+    ) -> Result<TestReport, Fault> {
+        let mut ids = report::ids(&task.checks, selected);
+        if ids.is_empty() {
+            // Without ids every test would be run, and none of them decides.
+            return Ok(TestReport::default());
+        }
+        if self.settings.all_tests && selected == Selected::All {
+            ids.clear();
+        }
+        let runs = workplace.run_tests(&[asked(ids, workplace)]).await?;
+        let run = runs
+            .first()
+            .ok_or_else(|| Fault::infra("a run of tests was lost"))?;
+        Ok(report_of(task, run, selected, workplace))
     }
-    let runs = workplace.run_tests(&[request]).await?;
-    let run = runs
-        .first()
-        .ok_or_else(|| Fault::infra("a run of tests was lost"))?;
-    Ok(report_of(task, run, selected, workplace))
 }
 
 fn report_of(task: &Task, run: &TestRun, selected: Selected, workplace: &Workplace) -> TestReport {
     report::report(run, &task.checks, selected, workplace.testbed().framework)
 }
 
-fn asked(task: &Task, selected: Selected, workplace: &Workplace) -> TestRequest {
+fn asked(ids: Vec<String>, workplace: &Workplace) -> TestRequest {
     TestRequest {
         writes: BTreeMap::new(),
-        ids: report::ids(&task.checks, selected),
+        ids,
         stop_at_failure: false,
         trace: false,
         wall: workplace.testbed().limits.wall,

@@ -81,6 +81,7 @@ enum Original {
 struct Told {
     ended: ToldEnd,
     statuses: BTreeMap<String, ToldStatus>,
+    order: Vec<String>,
     failures: BTreeMap<String, ToldFailure>,
     /// By test and path: lists of first and last lines in turn.
     lines: BTreeMap<String, BTreeMap<String, Vec<Vec<u32>>>>,
@@ -248,6 +249,7 @@ fn ended_from_outside(outcome: &CommandOutcome) -> TestRun {
     TestRun {
         ended,
         statuses: BTreeMap::new(),
+        order: Vec::new(),
         failures: BTreeMap::new(),
         lines: BTreeMap::new(),
         output: format!(
@@ -326,6 +328,7 @@ impl From<Told> for TestRun {
                 ToldEnd::Crashed => Ended::Crashed,
             },
             statuses: statuses.map(|(id, status)| (id, status.into())).collect(),
+            order: told.order,
             failures: failures
                 .map(|(id, ToldFailure(kind, message, frames))| {
                     let frames = frames.into_iter().map(|(path, line, function)| Frame {

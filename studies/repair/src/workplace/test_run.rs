@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct TestRequest {
     /// Files that are other during this run; `None` removes one. They are put back after it.
     pub writes: BTreeMap<RelativePath, Option<Vec<u8>>>,
-    /// Tests that are run, in this order; none: all that the framework finds. An id of a file, module or
-    /// class stands for all tests in it; one of no test is passed over and has no status.
+    /// Tests that are run; none: all that the framework finds. They run in the order in which they run among all,
+    /// whatever theirs is here. An id of a file, module or class stands for all tests in it; one of no test is
+    /// passed over and has no status.
     pub ids: Vec<String>,
     /// Ends the run at the first test that does not pass.
     pub stop_at_failure: bool,
@@ -29,6 +30,8 @@ pub struct TestRun {
     /// Of every test that came to an end, by id. A file, module or class that could not be read or set up is
     /// an error by its own name and by those of the tests that were asked for in it.
     pub statuses: BTreeMap<String, TestStatus>,
+    /// The ids of `statuses`, in the order in which the tests ended.
+    pub order: Vec<String>,
     /// Of those that failed or could not be run, and as `Timeout` or `Crash` of the one that was running when
     /// the interpreter was ended or died.
     pub failures: BTreeMap<String, Failure>,

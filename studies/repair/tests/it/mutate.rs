@@ -199,6 +199,55 @@ async fn a_seed_makes_the_same_tasks_also_when_it_goes_on() {
     assert!(!options.notes.exists());
 }
 
+/// The first passes only before the second; by names the second would be the first. The last passes only after one
+/// that is always skipped, and is not among those that decide.
+const ORDERED: [(&str, &str); 2] = [
+    (
+        "tests/test_first.py",
+        "import unittest\nfrom numbers_kit import core\n\n\nclass TestFirst(unittest.TestCase):\n    \
+         def test_limits(self):\n        self.assertEqual(core.LIMITS, (0, 10))\n        \
+         self.assertEqual(core.total([1, 2, 30]), 13)\n",
+    ),
+    (
+        "tests/after/test_last.py",
+        "import unittest\nfrom numbers_kit import core\n\n\nclass TestLast(unittest.TestCase):\n    \
+         def test_a_deletes(self):\n        del core.LIMITS\n        self.assertEqual(core.total([2]), 2)\n\n    \
+         def test_b_leaves(self):\n        core.left = 3\n        self.skipTest('always')\n\n    \
+         def test_c_finds(self):\n        self.assertEqual(core.total([core.left]), 3)\n",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tests_that_go_by_those_before_them_are_run_in_their_order_or_left_out() {
+    let mut files = vec![
+        ("numbers_kit/__init__.py", ""),
+        ("numbers_kit/core.py", SOURCE),
+        ("tests/__init__.py", ""),
+        ("tests/after/__init__.py", ""),
+    ];
+    files.extend(ORDERED);
+    let Some(mut place) = Place::new(Unittest, &files).await else {
+        return;
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let store = SourceStore::beside(&scratch.path().join("tasks.jsonl"));
+    let checkout = place.testbed.image.checkout.clone().unwrap();
+    let kept = store.keep(&checkout, "numbers-kit").unwrap();
+    place.testbed.image = Image::checkout(kept.folder.clone());
+    let found = made(&place, &kept, &options(&scratch, 4, 1)).await;
+    // Skipped, and what passes only after it.
+    assert_eq!((found.tests, found.left_out), (2, 2));
+    assert_eq!(found.tally.unsteady, 0, "{:?}", found.tally);
+    assert!(!found.tasks.is_empty(), "{:?}", found.tally);
+    for task in &found.tasks {
+        let right = says(&place, task, true).await;
+        assert!(
+            right.len() == 2 && right.values().all(|passes| *passes),
+            "{right:?}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_no_task_can_be_made_of_is_said() {
     let cases: [(&[(&str, &str)], &str); 3] = [

@@ -121,6 +121,47 @@ async fn a_patch_outside_of_the_plan_is_kept_where_the_plan_is_a_hint() {
     }
 }
 
+const LEFT_BEHIND: &str = "
+
+class TestState(unittest.TestCase):
+    def test_1_sets_and_fails(self):
+        core.ready = True
+        self.fail('whatever is done')
+
+    def test_2_is_ready(self):
+        self.assertTrue(core.ready)
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_goes_by_others_is_decided_among_all_where_the_lists_are_of_all() {
+    let ready = "tests.test_core.TestState.test_2_is_ready";
+    for all_tests in [true, false] {
+        let Some((place, mut task)) = begun().await else {
+            return;
+        };
+        let tests = place.folder().join("tests/test_core.py");
+        let text = fs::read_to_string(&tests).unwrap();
+        fs::write(
+            &tests,
+            format!("from package import core\n{text}{LEFT_BEHIND}"),
+        )
+        .unwrap();
+        task.checks.pass_to_pass.push(ready.to_owned());
+        let mut loops = recorded(&[json!({"edits": [edit(10, 10, "    return x * 3\n")]})]);
+        loops.settings.all_tests = all_tests;
+        let request = crate::replies::request();
+        let workplace = place.open().await;
+        let (records, workplace) =
+            repaired(loops, Roles::default(), &task, vec![request], workplace).await;
+        let kept = records[0].tests.as_ref().unwrap().pass_to_pass;
+        assert_eq!(
+            (records[0].ok, kept.passed, kept.total),
+            (all_tests, 1 + usize::from(all_tests), 2)
+        );
+        workplace.close().await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
     let Some((place, task)) = begun().await else {

@@ -231,6 +231,73 @@ async fn unittest_tells_of_all_tests_and_of_some() {
     workplace.close().await.unwrap();
 }
 
+const SEVERAL: &str = "\
+import unittest
+
+
+class TestB(unittest.TestCase):
+    def test_z(self):
+        pass
+
+    def test_a(self):
+        pass
+
+
+class TestA(unittest.TestCase):
+    def test_c(self):
+        pass
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn some_tests_run_in_the_order_of_all() {
+    // By names alone neither the folders nor the files nor the classes would come in this order.
+    let configured = "[pytest]\ntestpaths = tests first\n";
+    let files = [
+        ("pytest.ini", configured),
+        ("first/__init__.py", ""),
+        ("first/test_c.py", SEVERAL),
+        ("tests/__init__.py", ""),
+        ("tests/test_b.py", SEVERAL),
+        ("tests/a/__init__.py", ""),
+        ("tests/a/test_d.py", SEVERAL),
+        // Not found by itself.
+        ("more/__init__.py", ""),
+        ("more/check_e.py", SEVERAL),
+    ];
+    for (framework, unfound) in [
+        (Pytest, "more/check_e.py::TestA::test_c"),
+        (Unittest, "more.check_e.TestA.test_c"),
+    ] {
+        let Some(place) = Place::new(framework, &files).await else {
+            continue;
+        };
+        let mut workplace = place.open().await;
+        let mut run = async |ids: &[&str]| {
+            let mut runs = workplace.run_tests(&[only(ids)]).await.unwrap();
+            let run = runs.remove(0);
+            assert_eq!(run.ended, Ended::Finished, "{}", run.output);
+            assert!(run.statuses.values().all(|status| *status == Passed));
+            run.order
+        };
+        let natural = run(&[]).await;
+        assert_eq!(natural.len(), 9);
+        assert!(!natural.is_sorted());
+        let mut ids: Vec<&str> = natural.iter().map(String::as_str).collect();
+        ids.sort_unstable();
+        assert_eq!(run(&ids).await, natural);
+        ids.reverse();
+        assert_eq!(run(&ids).await, natural);
+        ids.insert(0, unfound);
+        let order = run(&ids).await;
+        assert_eq!((&order[..9], order[9].as_str()), (&natural[..], unfound));
+        let mut some = vec![natural[8].as_str(), &natural[4], &natural[1]];
+        let order = run(&some).await;
+        some.reverse();
+        assert_eq!(order, some);
+        workplace.close().await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_are_those_that_each_test_runs() {
     for framework in [Pytest, Unittest] {

@@ -238,7 +238,14 @@ def outcome(path, status, kept):
         kept.add(text.encode("utf-8", "replace"))
     if why is not None and running is None:
         kept.add(("\n[" + why + "]\n").encode())
-    return {"ended": ended, "statuses": statuses, "failures": failures, "lines": lines, "output": kept.text()}
+    return {
+        "ended": ended,
+        "statuses": statuses,
+        "order": list(statuses),
+        "failures": failures,
+        "lines": lines,
+        "output": kept.text(),
+    }
 
 
 class Blocked(Exception):

@@ -4,34 +4,73 @@ def pytest_observer(records, lines, ids):
     import pytest
 
     class Observer:
-        """A plugin that says what happens, and keeps the tests that were asked for, in their order."""
+        """A plugin that says what happens, and has the tests that were asked for run in the order in which they
+        run among all others: many a test goes by what those before it have left."""
 
-        was_collected = False
+        def __init__(self):
+            self.was_collected = False
+            # Files of tests that were asked for, and whether they were found without being named.
+            self.files, self.seen, self.is_named = [], {}, False
+            self.wanted = set(ids)
+            for wanted in ids:
+                file = wanted.split("::")[0]
+                if file not in self.files and os.path.exists(os.path.join(ROOT, file)):
+                    self.files.append(file)
+            self.places = set(self.files)
+            for file in self.files:
+                folder = os.path.dirname(file)
+                while folder and folder not in self.places:
+                    # In older pytests a package is known by its `__init__.py`.
+                    self.places |= {folder, folder + "/__init__.py"}
+                    folder = os.path.dirname(folder)
+            self.places.add("__init__.py")
+
+        def is_aside(self, path):
+            """True of what need not be looked at."""
+            path = os.path.normpath(str(path))
+            if not ids or not path.startswith(ROOT + os.sep):
+                return None
+            return None if path[len(ROOT) + 1 :].replace(os.sep, "/") in self.places else True
+
+        if hasattr(pytest, "version_tuple"):
+
+            def pytest_ignore_collect(self, collection_path):
+                return self.is_aside(collection_path)
+
+        else:  # Before 7.
+
+            def pytest_ignore_collect(self, path):
+                return self.is_aside(path)
+
+        def unseen(self):
+            """Files that have to be named to be found."""
+            return [] if self.is_named else [file for file in self.files if file not in self.seen]
+
+        def named(self):
+            """All files that were asked for, in their order as far as it is known."""
+            self.is_named, self.was_collected = True, False
+            seen = [name for name in self.seen if name in self.files]
+            return seen + [file for file in self.files if file not in seen]
 
         @pytest.hookimpl(trylast=True)
         def pytest_collection_modifyitems(self, session, config, items):
             self.was_collected = True
             if not ids:
                 return
-            order = {}
-            for number, wanted in enumerate(ids):
-                order.setdefault(wanted, number)
+            if self.unseen():
+                items[:] = []
+                return
 
-            def place(name):
-                while name:
-                    if name in order:
-                        return order[name]
+            def is_wanted(name):
+                while name and name not in self.wanted:
                     if name.endswith("]") and "[" in name:
                         name = name[: name.index("[")]
                     else:
                         name = name.rpartition("::")[0]
-                return None
+                return bool(name)
 
-            placed = [(place(item.nodeid), item) for item in items]
-            kept = [pair for pair in placed if pair[0] is not None]
-            kept.sort(key=lambda pair: pair[0])
-            items[:] = [item for _, item in kept]
-            dropped = [item for number, item in placed if number is None]
+            dropped = [item for item in items if not is_wanted(item.nodeid)]
+            items[:] = [item for item in items if is_wanted(item.nodeid)]
             if dropped:
                 config.hook.pytest_deselected(items=dropped)
 
@@ -40,6 +79,7 @@ def pytest_observer(records, lines, ids):
             return [name] + [wanted for wanted in ids if name and wanted.startswith(name + "::")]
 
         def pytest_collectreport(self, report):
+            self.seen.setdefault(report.nodeid)
             if report.failed or (report.skipped and report.nodeid):
                 for name in self.concerned(report.nodeid):
                     records.say("status", readable(name), "error" if report.failed else "skipped")
@@ -129,20 +169,23 @@ def pytest_run(request, records, lines, compiled, folder):
     options += ["--basetemp=" + os.path.join(folder, "pytest"), "--continue-on-collection-errors"]
     if request["stop"]:
         options.append("--maxfail=1")
-    files = []
-    for wanted in request["ids"]:
-        file = wanted.split("::")[0]
-        if file not in files and os.path.exists(os.path.join(ROOT, file)):
-            files.append(file)
-    if request["ids"] and not files:
+    if request["ids"] and not observer.files:
         return
-    # What a repository's configuration asks for may be in plugins that are installed, or not here at all.
-    for attempt in ("alone", "with plugins", "without options"):
-        if attempt == "with plugins":
-            os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
-        extra = ["-o", "addopts="] if attempt == "without options" else []
-        code = int(pytest.main(options + extra + files, plugins=[observer]))
-        if code != 4 or observer.was_collected:
-            break
+
+    def run(targets):
+        # What a repository's configuration asks for may be in plugins that are installed, or not here at all.
+        for attempt in ("alone", "with plugins", "without options"):
+            if attempt == "with plugins":
+                os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
+            extra = ["-o", "addopts="] if attempt == "without options" else []
+            code = int(pytest.main(options + extra + targets, plugins=[observer]))
+            if code != 4 or observer.was_collected:
+                return code
+        return code
+
+    code = run([])
+    if observer.was_collected and observer.unseen():
+        # They lie outside of what is looked through for tests, or are not called as tests are.
+        code = run(observer.named())
     if code in (3, 4):
         records.say("broken", "pytest ended with the exit code {}".format(code))

@@ -109,16 +109,24 @@ def unittest_has(name):
 
 
 def unittest_modules(ids):
-    """The modules that some ids lie in, in their order."""
+    """The modules that some ids lie in, in the order in which all modules run; last those that are not among these."""
+    files = unittest_files()
     if not ids:
-        return unittest_files()
+        return files
     modules = []
     for wanted in ids:
         parts = wanted.split(".")
         lengths = [n for n in range(len(parts), 0, -1) if unittest_has(".".join(parts[:n]))]
         if lengths and ".".join(parts[: lengths[0]]) not in modules:
             modules.append(".".join(parts[: lengths[0]]))
-    return modules
+    place = {name: number for number, name in enumerate(files)}
+    return sorted(modules, key=lambda name: place.get(name, len(files)))
+
+
+def unittest_above(name):
+    """A test, its class, its module and the packages above."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 def unittest_run(request, records, lines, compiled, scratch):
@@ -151,21 +159,18 @@ def unittest_run(request, records, lines, compiled, scratch):
                 break
         for test in found:
             tests.setdefault(test.id(), []).append(test)
-    chosen = []
-    for wanted in ids or list(tests):
-        exact = tests.pop(wanted, None)
-        if exact is not None:
-            chosen.extend(exact)
-            continue
-        below = [name for name in tests if name.startswith(wanted + ".")]
-        for name in below:
-            chosen.extend(tests.pop(name))
-        above = [name for name in broken if wanted.startswith(name + ".")]
-        if above and not below:
+    # Many a test goes by what those before it have left, so the order is that of all.
+    wanted = set(ids)
+    names = [name for name in tests if not ids or not wanted.isdisjoint(unittest_above(name))]
+    found = {above for name in names for above in unittest_above(name)}
+    for name in ids:
+        above = [module for module in broken if name.startswith(module + ".")]
+        if above and name not in found:
             status, failure = broken[above[0]]
-            records.say("status", wanted, status)
+            records.say("status", name, status)
             if failure is not None:
-                records.say("failure", wanted, *failure)
+                records.say("failure", name, *failure)
+    chosen = [test for name in names for test in tests[name]]
     if request["stop"] and any(status == "error" for status, _ in broken.values()):
         return
     observer = unittest_observer(records, lines)

@@ -133,6 +133,7 @@ async fn one(task: &Task, options: &Options) -> Option<serde_json::Value> {
         feedback: Vec::new(),
         constraints: Constraints::default(),
         observed: None,
+        searched: None,
     };
     let search = Search::new(options.settings.clone()).unwrap();
     let started = Instant::now();

@@ -17,7 +17,11 @@ use record::{Fault, LogLine};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
-use crate::{Issue, search::TestsObserved, workplace::Testbed};
+use crate::{
+    Issue,
+    search::{Searched, TestsObserved},
+    workplace::Testbed,
+};
 pub use chat::ChatPatcher;
 pub use generate::{GenerateConfig, GeneratePatcher};
 pub use recorded::RecordedPatcher;
@@ -45,6 +49,8 @@ pub struct PatchRequest {
     pub constraints: Constraints,
     /// What the tests of the fresh checkout were seen to do, where somebody has looked already.
     pub observed: Option<Arc<TestsObserved>>,
+    /// What searches of the same episode have come to.
+    pub searched: Option<Arc<Searched>>,
 }
 
 /// Lines that the plan wants changed.
@@ -126,6 +132,8 @@ pub struct Answered {
     pub effort: Effort,
     /// The runs of tests that it took, as lines of `logs/test_runs.jsonl`.
     pub log: Vec<LogLine>,
+    /// For the next request of the episode; `None` where there is nothing to go on from.
+    pub searched: Option<Arc<Searched>>,
 }
 
 impl From<Proposed> for Answered {
@@ -134,6 +142,7 @@ impl From<Proposed> for Answered {
             proposed,
             effort: Effort::default(),
             log: Vec::new(),
+            searched: None,
         }
     }
 }

@@ -106,6 +106,7 @@ fn key(task: &Task, request: &PatchRequest) -> [u8; 32] {
         request.targets,
         feedback,
         request.constraints.tried,
+        request.searched.as_ref().map(|searched| searched.digest()),
         request.observed.is_some()
     ]);
     *blake3::hash(asked.to_string().as_bytes()).as_bytes()

@@ -1,6 +1,6 @@
 //! Who mends a work tree and tests it: the border between the environment and the repair loop.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use record::Fault;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Task,
     patch_model::{Feedback, PatchRequest, Proposal},
+    search::Searched,
     workplace::Workplace,
 };
 
@@ -112,6 +113,9 @@ pub struct RepairRecord {
     /// What the next attempt is told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub feedback: Vec<Feedback>,
+    /// What the next request of the episode goes on from.
+    #[serde(skip)]
+    pub searched: Option<Arc<Searched>>,
 }
 
 /// What tests say, without their names: what a policy may be shown.

@@ -45,13 +45,15 @@ impl PatchModel for Told {
     }
 }
 
-/// Candidates of a search as they end: the first ones each in a line, of the others how many.
+/// Candidates of a search as they end: the first ones of a step each in a line, of the others how many. All are
+/// numbered through the episode.
 #[derive(Debug)]
 pub(super) struct Candidates {
     screen: Screen,
     /// The plan of the step that is being made was told.
     planned: AtomicBool,
-    all: AtomicUsize,
+    /// One of the step that is being made passes.
+    passed: AtomicBool,
     /// Those since the last step's end.
     recent: AtomicUsize,
 }
@@ -61,7 +63,7 @@ impl Candidates {
         Self {
             screen,
             planned: AtomicBool::new(false),
-            all: AtomicUsize::new(0),
+            passed: AtomicBool::new(false),
             recent: AtomicUsize::new(0),
         }
     }
@@ -83,8 +85,14 @@ impl Candidates {
     }
 
     pub(super) fn tell(&self, tried: &Tried<'_>) {
-        let number = self.all.fetch_add(1, Ordering::Relaxed) + 1;
+        // What was run at the same time as one that passes, and stands behind it, is counted at the step's end.
+        if self.passed.load(Ordering::Relaxed) {
+            return;
+        }
+        let number = tried.number;
         let recent = self.recent.fetch_add(1, Ordering::Relaxed) + 1;
+        self.passed
+            .store(*tried.fate == Fate::Passing, Ordering::Relaxed);
         let fate = match tried.fate {
             Fate::Unmended(why) if why.is_empty() => "a failing test still fails".to_owned(),
             Fate::Unmended(why) => format!("still fails: {why}"),
@@ -109,13 +117,13 @@ impl Candidates {
     /// Of the repair that is over; whether its plan was told.
     pub(super) fn end(&self, step: &StepNote) -> bool {
         let recent = self.recent.swap(0, Ordering::Relaxed);
-        // Those that ran at the same time as one that passes, and stood behind it, were not told.
-        let run = step.info["candidates"].as_u64().unwrap_or_default() as usize;
-        let untold = run.saturating_sub(recent);
-        if recent > SHOWN || (recent > 0 && untold > 0) {
-            self.all.fetch_add(untold, Ordering::Relaxed);
+        self.passed.store(false, Ordering::Relaxed);
+        let number = |name: &str| step.info[name].as_u64().unwrap_or_default() as usize;
+        let (run, all) = (number("candidates"), number("candidates_so_far"));
+        if recent > 0 {
             let run = count_of(run, "candidate");
-            self.screen.say(format!("     {run} in all"));
+            self.screen
+                .say(format!("     {run} in this step, {all} so far"));
         }
         self.planned.swap(false, Ordering::Relaxed)
     }

@@ -102,10 +102,14 @@ impl PlannerEnv<'_> {
     pub(super) fn tell_record(&mut self, done: &mut Done, record: &RepairRecord) {
         self.state.tried += record.candidates;
         self.state.feedback.extend(record.feedback.iter().cloned());
+        if record.searched.is_some() {
+            self.state.searched.clone_from(&record.searched);
+        }
         done.tell("summary", record.message.as_str());
         if let Ok(Value::Object(told)) = serde_json::to_value(record) {
             done.info.extend(told);
         }
+        done.tell("candidates_so_far", self.state.tried);
     }
 
     pub(super) async fn run_failed_test(&mut self) -> Result<Done, Fault> {
@@ -243,6 +247,7 @@ impl PlannerEnv<'_> {
                 ..Constraints::default()
             },
             observed: self.sources.observed(),
+            searched: self.state.searched.clone(),
         }
     }
 }

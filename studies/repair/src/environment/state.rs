@@ -1,5 +1,7 @@
 //! What an episode has come to: counters, memory, and what was seen and done last.
 
+use std::sync::Arc;
+
 use code::graph::{Candidate, Chunk, Commit, EpisodeMemory, MemoryLimits, Subgraph};
 use serde_json::{Map, Value, json};
 
@@ -7,6 +9,7 @@ use super::{CountTokens, EnvironmentConfig, Event, Sources, StopReason, proposal
 use crate::{
     action::{Action, ActionKind, ProposalAction},
     patch_model::Feedback,
+    search::Searched,
     wire::Reply,
 };
 
@@ -27,6 +30,8 @@ pub(super) struct State {
     pub(super) feedback: Vec<Feedback>,
     /// Candidate patches that repairs have tried.
     pub(super) tried: usize,
+    /// What searches have come to.
+    pub(super) searched: Option<Arc<Searched>>,
     /// The failing tests were run, and what they say was shown.
     pub(super) failure_seen: bool,
     /// What the patch model proposed last, until it is submitted or discarded.
@@ -101,6 +106,7 @@ impl State {
             last: Map::new(),
             feedback: Vec::new(),
             tried: 0,
+            searched: None,
             failure_seen: false,
             pending: None,
             patches: Vec::new(),

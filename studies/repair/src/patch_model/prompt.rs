@@ -151,6 +151,7 @@ mod tests {
             }],
             constraints: Constraints::default(),
             observed: None,
+            searched: None,
         };
         let count = |text: &str| text.len();
         let all = messages(&request, 1 << 20, &count);

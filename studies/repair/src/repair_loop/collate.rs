@@ -142,6 +142,7 @@ mod tests {
             feedback: Vec::new(),
             constraints: Constraints::default(),
             observed: None,
+            searched: None,
         };
         let text: String = (1..=100).map(|line| format!("{line}\n")).collect();
         let sources = BTreeMap::from([("m.py".to_owned(), text)]);

@@ -116,6 +116,7 @@ impl Repairer for RepairLoop {
         };
         record.candidates += answered.effort.candidates;
         record.test_runs += answered.effort.test_runs;
+        record.searched = answered.searched;
         Ok(record)
     }
 
@@ -136,6 +137,7 @@ impl Repairer for RepairLoop {
         };
         record.candidates += answered.effort.candidates;
         record.test_runs += answered.effort.test_runs;
+        record.searched = answered.searched;
         Ok((record, proposal))
     }
 

@@ -3,7 +3,8 @@
 //! It runs the tests of the checkout, looks which lines the failing ones run and the passing ones do not,
 //! lists small edits of these lines (`code::edit_operators`), and runs the candidates against the tests, the
 //! most promising first, until one passes them all or the budget is spent. It proposes at most one patch, and
-//! says how many candidates it ran. It reads tests that are in the checkout and nothing else of a task: where
+//! says how many candidates it ran. Where it is asked again in the same episode it goes on with what it has not run
+//! ([`Searched`]), in the order of the new plan. It reads tests that are in the checkout and nothing else of a task: where
 //! none fails, it has nothing to go by and says so.
 
 mod concern;
@@ -11,11 +12,12 @@ mod diff;
 mod hints;
 mod observation;
 mod ranking;
+mod searched;
 mod settings;
 mod suspicion;
 mod trial;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use code::{Patch, RelativePath, sites::Source};
@@ -30,6 +32,7 @@ use crate::{
 pub use observation::TestsObserved;
 pub(crate) use observation::{Coverage, observe};
 use ranking::{Ranked, Suspect};
+pub use searched::Searched;
 pub use settings::SearchSettings;
 pub(crate) use suspicion::spectrum;
 pub use trial::{Fate, Tried, WatchTried};
@@ -115,24 +118,31 @@ impl Search {
         request: &PatchRequest,
         workplace: &mut Workplace,
     ) -> Result<Prepared, Fault> {
-        let observation = match &request.observed {
-            Some(observed) => TestsObserved {
-                // Whoever looked has run them.
-                test_runs: 0,
-                ..TestsObserved::clone(observed)
-            },
-            None => observation::observe(workplace, &self.settings).await?,
+        let searched = request.searched.as_deref();
+        let known = searched.and_then(|searched| searched.observed.as_ref());
+        let (observed, test_runs) = match request.observed.as_ref().or(known) {
+            // Whoever looked has run them.
+            Some(observed) => (observed.clone(), 0),
+            None => {
+                let observed = observation::observe(workplace, &self.settings).await?;
+                let test_runs = observed.test_runs;
+                (Arc::new(observed), test_runs)
+            }
         };
-        let observation = concern::of_concern(observation, &request.issue);
+        let observation = concern::of_concern(TestsObserved::clone(&observed), &request.issue);
         let suspects = suspects(workplace, &observation, request, &self.settings).await?;
         let hints = hints::hints(&observation, &request.issue);
-        let ranked = untried(ranking::rank(&suspects, &hints), &suspects, request);
+        let ranked = ranking::rank(&suspects, &hints);
         let left = self
             .settings
             .budget
             .saturating_sub(request.constraints.tried);
-        let ordered = ranking::different(&suspects, ranked, left);
+        let none = BTreeSet::new();
+        let run = searched.map_or(&none, |searched| &searched.programs);
+        let ordered = ranking::different(&suspects, ranked, run, left);
         Ok(Prepared {
+            observed,
+            test_runs,
             observation,
             suspects,
             ordered,
@@ -145,7 +155,8 @@ impl Search {
         workplaces: &mut [Workplace],
     ) -> Result<Answered, Fault> {
         let (budget, tried) = (self.settings.budget, request.constraints.tried);
-        if tried >= budget {
+        let before = request.searched.as_deref().cloned().unwrap_or_default();
+        if tried >= budget && before.unchecked.is_empty() {
             let detail =
                 format!("all {budget} candidates of the budget were run by the repairs before");
             let proposed = Proposed::None {
@@ -158,6 +169,8 @@ impl Search {
             return Err(Fault::infra("no workplace is open"));
         };
         let Prepared {
+            observed,
+            test_runs,
             observation,
             suspects,
             ordered,
@@ -165,7 +178,7 @@ impl Search {
         let mut log = first.take_log();
         let mut effort = Effort {
             candidates: 0,
-            test_runs: observation.test_runs,
+            test_runs,
         };
         if observation.failing.is_empty() {
             let detail = format!(
@@ -173,11 +186,14 @@ impl Search {
                 observation.passing.len()
             );
             let code = EMPTY;
-            let proposed = Proposed::None { code, detail };
             return Ok(Answered {
-                proposed,
+                proposed: Proposed::None { code, detail },
                 effort,
                 log,
+                searched: Some(Arc::new(Searched {
+                    observed: Some(observed),
+                    ..before
+                })),
             });
         }
         let search = trial::Searching {
@@ -187,45 +203,66 @@ impl Search {
             watch: self.watch.as_deref(),
             before: tried,
         };
-        let trials = search.try_all(workplaces, &ordered).await?;
+        let trials = search
+            .try_all(workplaces, &before.unchecked, &ordered)
+            .await?;
         effort.candidates += trials.candidates;
         effort.test_runs += trials.test_runs;
         log.extend(trials.log);
-        let Some(found) = trials.found else {
-            let detail = format!(
-                "{} candidates were run and none mends the {} failing tests without breaking another; {} broke one; {}",
-                trials.candidates,
-                observation.failing.len(),
-                trials.breaking,
-                match tried + trials.candidates < budget {
-                    true => "there are no others",
-                    false => "the budget allows no more",
-                }
-            );
-            // Another plan would lead to the same candidates.
-            let code = SPENT;
-            let proposed = Proposed::None { code, detail };
-            return Ok(Answered {
-                proposed,
-                effort,
-                log,
-            });
+        let run = ordered[..trials.candidates].iter();
+        let mut searched = Searched {
+            observed: Some(observed),
+            unchecked: trials.unchecked,
+            breaking: before.breaking + trials.breaking,
+            ..before
         };
-        let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
-        proposal.summary = format!(
-            "{}, found among {} candidates",
-            proposal.summary, trials.candidates
-        );
+        let programs = run.filter_map(|ranked| ranked.program(&suspects));
+        searched.programs.extend(programs);
+        let proposed = match trials.found {
+            Some(found) => {
+                searched.proposed += 1;
+                let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
+                proposal.summary = format!("{}, candidate {}", proposal.summary, trials.number);
+                Proposed::Patches(vec![proposal])
+            }
+            None => Proposed::None {
+                // Another plan would lead to the same candidates.
+                code: SPENT,
+                detail: self.spent(tried + trials.candidates, &searched, &observation),
+            },
+        };
         Ok(Answered {
-            proposed: Proposed::Patches(vec![proposal]),
+            proposed,
             effort,
             log,
+            searched: Some(Arc::new(searched)),
         })
+    }
+
+    /// Why there is no candidate any more, after `all` of the episode.
+    fn spent(&self, all: usize, searched: &Searched, observation: &TestsObserved) -> String {
+        format!(
+            "{all} candidates were run and {} mends the {} failing tests without breaking another; {} broke one; {}",
+            match searched.proposed {
+                0 => "none",
+                _ => "no other",
+            },
+            observation.failing.len(),
+            searched.breaking,
+            match all < self.settings.budget {
+                true => "there are no others",
+                false => "the budget allows no more",
+            }
+        )
     }
 }
 
 /// All that a search knows before it runs a candidate.
 struct Prepared {
+    observed: Arc<TestsObserved>,
+    /// That observing took.
+    test_runs: usize,
+    /// Of the tests that are the issue's concern.
     observation: TestsObserved,
     suspects: Vec<Suspect>,
     ordered: Vec<Ranked>,
@@ -296,18 +333,6 @@ fn keep_heaviest(suspects: &mut [Suspect]) {
     for suspect in suspects {
         suspect.weights.retain(|_, weight| *weight >= least);
     }
-}
-
-/// Without what was proposed before and failed.
-fn untried(ranked: Vec<Ranked>, suspects: &[Suspect], request: &PatchRequest) -> Vec<Ranked> {
-    if request.feedback.is_empty() {
-        return ranked;
-    }
-    let is_new = |ranked: &Ranked| {
-        let text = diff::unified(&suspects[ranked.file], &ranked.candidate.edit);
-        request.feedback.iter().all(|tried| tried.patch != text)
-    };
-    ranked.into_iter().filter(is_new).collect()
 }
 
 fn propose(found: &Ranked, suspects: &[Suspect]) -> Result<Proposal, String> {

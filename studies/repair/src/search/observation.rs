@@ -16,7 +16,7 @@ use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
 pub(crate) type Coverage = BTreeMap<String, Vec<u32>>;
 
 /// The tests of a checkout as it is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestsObserved {
     /// Ids of tests that fail, in order.
     pub(crate) failing: Vec<String>,

@@ -12,7 +12,7 @@ use code::{
     sites::Source,
 };
 
-use super::suspicion::Weights;
+use super::{searched::ProgramId, suspicion::Weights};
 
 /// How much a line's suspicion counts against an edit's cost: the suspicion's power.
 const SUSPICION: f64 = 1.5;
@@ -29,7 +29,7 @@ pub(super) struct Suspect {
 }
 
 /// A candidate and its place in the order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ranked {
     /// Among the suspects.
     pub(super) file: usize,
@@ -41,6 +41,25 @@ pub(super) struct Ranked {
 impl Ranked {
     pub(super) fn content(&self, suspects: &[Suspect]) -> String {
         self.candidate.edit.apply(suspects[self.file].source.text())
+    }
+
+    /// What it makes of its definition; `None` where that is the program that there is.
+    pub(super) fn program(&self, suspects: &[Suspect]) -> Option<ProgramId> {
+        let Suspect { path, source, .. } = &suspects[self.file];
+        let edit = &self.candidate.edit;
+        let NormalForm { digest, .. } = normal_form(&edit.definition(source));
+        let mut nothing = edit.clone();
+        source.text()[edit.start..edit.end].clone_into(&mut nothing.replacement);
+        let before = normal_form(&nothing.definition(source));
+        if before.digest == digest {
+            return None;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(path.as_str().as_bytes());
+        hasher.update(&[0]);
+        hasher.update(&definition_line(source, edit.start).to_le_bytes());
+        hasher.update(&digest);
+        Some(*hasher.finalize().as_bytes())
     }
 }
 
@@ -63,26 +82,19 @@ pub(super) fn rank(suspects: &[Suspect], hints: &Hints) -> Vec<Ranked> {
     spread(found)
 }
 
-/// The first `count` programs among `ranked` that differ.
-pub(super) fn different(suspects: &[Suspect], ranked: Vec<Ranked>, count: usize) -> Vec<Ranked> {
-    let mut seen: BTreeSet<(usize, u32, [u8; 32])> = BTreeSet::new();
-    let mut kept = Vec::new();
-    for ranked in ranked {
-        if kept.len() >= count {
-            break;
-        }
-        let source = &suspects[ranked.file].source;
-        let edit = &ranked.candidate.edit;
-        let NormalForm { digest, .. } = normal_form(&edit.definition(source));
-        let mut nothing = edit.clone();
-        source.text()[edit.start..edit.end].clone_into(&mut nothing.replacement);
-        let before = normal_form(&nothing.definition(source));
-        let place = definition_line(source, edit.start);
-        if before.digest != digest && seen.insert((ranked.file, place, digest)) {
-            kept.push(ranked);
-        }
-    }
-    kept
+/// The first `count` programs among `ranked` that differ from each other and from those `known`.
+pub(super) fn different(
+    suspects: &[Suspect],
+    ranked: Vec<Ranked>,
+    known: &BTreeSet<ProgramId>,
+    count: usize,
+) -> Vec<Ranked> {
+    let mut seen = known.clone();
+    let is_new = |ranked: &Ranked| {
+        let program = ranked.program(suspects);
+        program.is_some_and(|program| seen.insert(program))
+    };
+    ranked.into_iter().filter(is_new).take(count).collect()
 }
 
 /// Tells definitions of one file apart.
@@ -192,7 +204,7 @@ mod tests {
         let ranked = rank(&suspects, &Hints::default());
         let mut twice = ranked.clone();
         twice.extend(ranked.iter().cloned());
-        let all = different(&suspects, twice, usize::MAX);
+        let all = different(&suspects, twice, &BTreeSet::new(), usize::MAX);
         assert!(all.len() <= ranked.len());
         let forms: BTreeSet<[u8; 32]> = all
             .iter()
@@ -200,6 +212,13 @@ mod tests {
             .collect();
         assert_eq!(forms.len(), all.len());
         assert!(!forms.contains(&normal_form(text).digest));
-        assert_eq!(different(&suspects, ranked, 3).len(), 3);
+        let first = different(&suspects, ranked.clone(), &BTreeSet::new(), 3);
+        assert_eq!(first, all[..3]);
+        let known = first
+            .iter()
+            .filter_map(|it| it.program(&suspects))
+            .collect();
+        let others = different(&suspects, ranked, &known, usize::MAX);
+        assert_eq!(others, all[3..]);
     }
 }

@@ -305,6 +305,7 @@ mod tests {
             feedback: Vec::new(),
             constraints: crate::patch_model::Constraints::default(),
             observed: None,
+            searched: None,
         };
         let mut weights = Weights::from([(3, 0.5), (4, 0.5), (6, 0.5)]);
         refine("a.py", &source, &mut weights, &observation, &request, 4.0);

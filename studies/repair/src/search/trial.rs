@@ -24,8 +24,12 @@ const SELECTED: usize = 20;
 pub(super) struct Trials {
     /// The first candidate that passes everything.
     pub(super) found: Option<Ranked>,
+    /// What it was that passes: its number in the episode.
+    pub(super) number: usize,
     /// Candidates that mend a failing test and break another.
     pub(super) breaking: usize,
+    /// Those that mend failing tests and were not held to the others, by their numbers.
+    pub(super) unchecked: Vec<(usize, Ranked)>,
     pub(super) candidates: usize,
     pub(super) test_runs: usize,
     /// A line a run of tests.
@@ -35,6 +39,8 @@ pub(super) struct Trials {
 /// A candidate that was run.
 #[derive(Clone, Copy, Debug)]
 pub struct Tried<'a> {
+    /// In the episode, from 1.
+    pub number: usize,
     pub path: &'a str,
     /// From 1.
     pub line: u32,
@@ -88,13 +94,26 @@ pub(super) struct Searching<'a> {
 }
 
 impl Searching<'_> {
-    /// Tries candidates in order until one passes.
+    /// Tries candidates in order until one passes: those `unchecked` of a search before, which are not run anew
+    /// and not counted again, then others.
     pub(super) async fn try_all(
         &self,
         workplaces: &mut [Workplace],
+        unchecked: &[(usize, Ranked)],
         ordered: &[Ranked],
     ) -> Result<Trials, Fault> {
         let mut trials = Trials::default();
+        for (place, (number, ranked)) in unchecked.iter().enumerate() {
+            let fate = self
+                .checked(&mut workplaces[0], &mut trials, ranked)
+                .await?;
+            let log = workplaces[0].take_log();
+            self.note(&mut trials, (*number, ranked), fate, log);
+            if trials.found.is_some() {
+                trials.unchecked = unchecked[place + 1..].to_vec();
+                return Ok(trials);
+            }
+        }
         for wave in ordered.chunks(self.settings.wave) {
             let ended = self.run_wave(workplaces, wave).await?;
             // Those of a wave that come after one that passes were run too.
@@ -107,27 +126,12 @@ impl Searching<'_> {
                     Some(fate) => fate,
                     None => {
                         let workplace = &mut workplaces[0];
-                        let checked = self.check(workplace, ranked).await?;
+                        let fate = self.checked(workplace, &mut trials, ranked).await?;
                         log.extend(workplace.take_log());
-                        trials.test_runs += checked.test_runs;
-                        match checked.passes {
-                            true => Fate::Passing,
-                            false => Fate::Breaking,
-                        }
+                        fate
                     }
                 };
-                for mut line in log {
-                    self.describe(&mut line, number, ranked, &fate);
-                    trials.log.push(line);
-                }
-                if trials.found.is_none() {
-                    self.tell(ranked, &fate);
-                }
-                match fate {
-                    Fate::Passing => trials.found = Some(ranked.clone()),
-                    Fate::Breaking => trials.breaking += 1,
-                    Fate::Unmended(_) | Fate::Endless | Fate::Crashed | Fate::Unchecked => {}
-                }
+                self.note(&mut trials, (number, ranked), fate, log);
             }
             if trials.found.is_some() {
                 break;
@@ -136,9 +140,48 @@ impl Searching<'_> {
         Ok(trials)
     }
 
-    fn tell(&self, ranked: &Ranked, fate: &Fate) {
+    async fn checked(
+        &self,
+        workplace: &mut Workplace,
+        trials: &mut Trials,
+        ranked: &Ranked,
+    ) -> Result<Fate, Fault> {
+        let checked = self.check(workplace, ranked).await?;
+        trials.test_runs += checked.test_runs;
+        Ok(match checked.passes {
+            true => Fate::Passing,
+            false => Fate::Breaking,
+        })
+    }
+
+    /// Tells and counts what became of a candidate.
+    fn note(
+        &self,
+        trials: &mut Trials,
+        (number, ranked): (usize, &Ranked),
+        fate: Fate,
+        log: Vec<LogLine>,
+    ) {
+        for mut line in log {
+            self.describe(&mut line, number, ranked, &fate);
+            trials.log.push(line);
+        }
+        self.tell(number, ranked, &fate);
+        match fate {
+            Fate::Passing => {
+                trials.found = Some(ranked.clone());
+                trials.number = number;
+            }
+            Fate::Breaking => trials.breaking += 1,
+            Fate::Unchecked => trials.unchecked.push((number, ranked.clone())),
+            Fate::Unmended(_) | Fate::Endless | Fate::Crashed => {}
+        }
+    }
+
+    fn tell(&self, number: usize, ranked: &Ranked, fate: &Fate) {
         if let Some(watch) = self.watch {
             watch(&Tried {
+                number,
                 path: self.suspects[ranked.file].path.as_str(),
                 line: ranked.candidate.line,
                 family: ranked.candidate.family.name(),

@@ -1,6 +1,8 @@
 //! The patch model `search` on a small package in jails: bugs of many kinds are found and mended, whatever runs
 //! in parallel, and it says so where it finds nothing.
 
+use std::collections::BTreeSet;
+
 use crate::place::{Place, all, path};
 use judge::pytest::TestStatus;
 use record::LogLine;
@@ -138,6 +140,7 @@ fn request() -> PatchRequest {
         feedback: Vec::new(),
         constraints: Constraints::default(),
         observed: None,
+        searched: None,
     }
 }
 
@@ -342,6 +345,128 @@ async fn it_gives_up_in_words_and_leaves_nothing_behind() {
     };
     assert!(detail.contains("none of the 7 tests"), "{detail}");
     assert_eq!(answered.effort.candidates, 0);
+}
+
+/// Two mistakes, each with tests of its own: what mends half of the failing tests is proposed.
+fn twice_wrong() -> String {
+    SOURCE
+        .replace("item > best", "item < best")
+        .replace("self.dropped += 1", "self.dropped -= 1")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_goes_on_where_the_one_before_ended() {
+    let wrong = twice_wrong();
+    let line = |text: &str| wrong.lines().position(|line| line.contains(text)).unwrap() as u32 + 1;
+    // The second plan points elsewhere.
+    let target = |line| PlanTarget {
+        path: "bag/core.py".to_owned(),
+        start: line,
+        end: line,
+        ..PlanTarget::default()
+    };
+    let targets = [
+        target(line("item < best")),
+        target(line("self.dropped -= 1")),
+    ];
+    let mut told = Vec::new();
+    for slots in [1, 3] {
+        let Some(place) = place(&wrong, slots).await else {
+            return;
+        };
+        let settings = SearchSettings {
+            budget: 5000,
+            slots,
+            wave: 7,
+            ..SearchSettings::default()
+        };
+        let search = search(settings);
+        let all = search.candidates(&request(), &place.testbed).await.unwrap();
+        let (mut asked, mut answers) = (request(), Vec::new());
+        loop {
+            asked.targets = vec![targets[answers.len() % 2].clone()];
+            let answered = search.answer(&asked, &place.testbed).await.unwrap();
+            asked.constraints.tried += answered.effort.candidates;
+            asked.searched = answered.searched.clone();
+            let searched = answered.searched.as_ref().unwrap();
+            // Each candidate that is counted is another program.
+            assert_eq!(searched.n_programs(), asked.constraints.tried);
+            answers.push(answered);
+            if matches!(answers.last().unwrap().proposed, Proposed::None { .. }) {
+                break;
+            }
+        }
+        assert_eq!(asked.constraints.tried, all.len());
+        let patches: Vec<&str> = answers[..answers.len() - 1].iter().map(patch).collect();
+        assert!(patches.len() > 1, "{patches:?}");
+        let different: BTreeSet<&&str> = patches.iter().collect();
+        assert_eq!(different.len(), patches.len(), "{patches:?}");
+        let mends = |text: &str| patches.iter().any(|patch| patch.contains(text));
+        assert!(
+            mends("item > best") && mends("self.dropped += 1"),
+            "{patches:?}"
+        );
+        // Only the first looks what the tests do.
+        let observes = |answered: &Answered| {
+            let lines = answered.log.iter();
+            lines
+                .filter(|line| !line.fields.contains_key("candidate"))
+                .count()
+        };
+        let observed: Vec<usize> = answers.iter().map(observes).collect();
+        assert_eq!((observed[0], observed[1..].iter().sum::<usize>()), (4, 0));
+        let Proposed::None { detail, .. } = &answers.last().unwrap().proposed else {
+            panic!("{answers:?}");
+        };
+        let begins = format!("{} candidates were run and no other mends", all.len());
+        assert!(detail.starts_with(&begins), "{detail}");
+        let shown = |answered: &Answered| format!("{:?} {:?}", answered.proposed, answered.effort);
+        told.push(answers.iter().map(shown).collect::<Vec<_>>());
+    }
+    assert_eq!(told[0], told[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_unchecked_is_checked_first_and_not_counted_again() {
+    let wrong = SOURCE.replace("start + size]", "start - size]");
+    let Some(place) = place(&wrong, 2).await else {
+        return;
+    };
+    // All in one wave: whatever mends after the first that passes is unchecked.
+    let settings = SearchSettings {
+        budget: 400,
+        wave: 400,
+        ..SearchSettings::default()
+    };
+    let search = search(settings);
+    let first = search.answer(&request(), &place.testbed).await.unwrap();
+    let fates = |answered: &Answered, fate: &str| -> BTreeSet<u64> {
+        let candidates = answered
+            .log
+            .iter()
+            .filter_map(|line| line.fields.get("candidate"));
+        let candidates = candidates.filter(|candidate| candidate["fate"] == fate);
+        candidates
+            .map(|candidate| candidate["number"].as_u64().unwrap())
+            .collect()
+    };
+    let unchecked = fates(&first, "unchecked");
+    assert!(!unchecked.is_empty());
+    let mut asked = request();
+    asked.constraints.tried = first.effort.candidates;
+    asked.searched = first.searched.clone();
+    let mut checked = BTreeSet::new();
+    while checked.len() < unchecked.len() {
+        let answered = search.answer(&asked, &place.testbed).await.unwrap();
+        assert_eq!(answered.effort.candidates, 0);
+        checked.extend(fates(&answered, "passing"));
+        checked.extend(fates(&answered, "breaking"));
+        asked.searched = answered.searched.clone();
+        if matches!(answered.proposed, Proposed::None { .. }) {
+            break;
+        }
+    }
+    assert_eq!(checked, unchecked);
 }
 
 #[test]

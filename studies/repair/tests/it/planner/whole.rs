@@ -105,6 +105,60 @@ async fn a_search_that_has_no_more_candidates_ends_the_episode() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repair_that_is_refused_is_followed_by_candidates_that_were_not_run() {
+    // Two mistakes, each with a failing test: what mends one is proposed, and refused, as both have to pass.
+    let twice = CORE.replace("step = 1", "step = 2");
+    let mut files = files();
+    for (path, text) in &mut files {
+        if *path == "calc/core.py" {
+            *text = &twice;
+        }
+    }
+    let Some(mut stage) = Stage::of(&files, &[]).await else {
+        return;
+    };
+    stage.repairer = Some(searching(5000));
+    stage.config.planner.kind = PlannerKind::Rules;
+    let mut both = task("both");
+    let checks = &mut both.checks;
+    checks.fail_to_pass.append(&mut checks.pass_to_pass);
+    let (notes, lines) = stage.play_logged(&both, &[]).await;
+    assert!(!notes.resolved);
+    let steps = notes
+        .steps
+        .iter()
+        .filter(|step| step.info["kind"] == "repair");
+    let steps: Vec<_> = steps.map(|step| &step.info).collect();
+    assert!(steps.len() > 1, "{steps:?}");
+    assert!(steps.iter().all(|info| info["error"] != "duplicate-patch"));
+    // Of a step, and of the episode to its end.
+    let mut so_far = 0;
+    for info in &steps {
+        so_far += info["candidates"].as_u64().unwrap();
+        assert_eq!(info["candidates_so_far"], so_far);
+    }
+    assert_eq!(notes.candidates as u64, so_far);
+    // Only what mends a failing test is run a second time, against the others.
+    let unmended = lines.iter().filter_map(|line| {
+        let candidate = line.fields.get("candidate")?;
+        (candidate["fate"] == "unmended").then(|| candidate["number"].as_u64().unwrap())
+    });
+    let unmended: Vec<u64> = unmended.collect();
+    let different: BTreeSet<&u64> = unmended.iter().collect();
+    assert_eq!(different.len(), unmended.len(), "{unmended:?}");
+    let patches: Vec<&serde_json::Value> = steps.iter().map(|info| &info["patch"]).collect();
+    let kept = patches.iter().filter(|patch| **patch != "").count();
+    let different: BTreeSet<String> = patches
+        .iter()
+        .filter(|patch| **patch != "")
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(different.len(), kept, "{patches:?}");
+    // The same again, to the last word.
+    assert_eq!(stage.play_task(&both, &[]).await, notes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repairs_one_after_the_other_are_one_patch() {
     // The second mistake is in what only the other test runs.
     let twice = CORE.replace("step = 1", "step = 2");

@@ -79,6 +79,7 @@ pub(crate) fn request() -> PatchRequest {
             detail: String::new(),
         }],
         observed: None,
+        searched: None,
         constraints: Constraints {
             max_edits: 5,
             max_lines_per_edit: 20,

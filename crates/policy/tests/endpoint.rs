@@ -211,20 +211,22 @@ async fn full_servers_and_empty_answers_are_asked_again_after_a_pause() {
 }
 
 #[tokio::test]
-async fn other_faults_say_whose_they_are_and_are_never_asked_again() {
+async fn other_faults_say_whose_they_are_and_only_servers_that_break_down_are_asked_again() {
     let error = json!({"error": {"message": "the prompt is longer than 4096 tokens"}});
     let cases = [
-        (StatusCode::BAD_REQUEST, error.to_string(), false),
-        (StatusCode::UNAUTHORIZED, "no key".to_owned(), false),
+        (StatusCode::BAD_REQUEST, error.to_string(), false, 1),
+        (StatusCode::UNAUTHORIZED, "no key".to_owned(), false, 1),
         (
             StatusCode::INTERNAL_SERVER_ERROR,
             "out of memory".to_owned(),
             true,
+            3,
         ),
-        (StatusCode::OK, "not json".to_owned(), true),
-        (StatusCode::OK, "{\"choices\": []}".to_owned(), true),
+        (StatusCode::BAD_GATEWAY, "gone".to_owned(), true, 3),
+        (StatusCode::OK, "not json".to_owned(), true, 1),
+        (StatusCode::OK, "{\"choices\": []}".to_owned(), true, 1),
     ];
-    for (status, text, infrastructure) in cases {
+    for (status, text, infrastructure, requests) in cases {
         let body = text.clone();
         let (server, config) = serve(move |_| (status, body.clone()).into_response()).await;
         let address = config.base_url.clone();
@@ -235,8 +237,33 @@ async fn other_faults_say_whose_they_are_and_are_never_asked_again() {
             "{status} {text}: {error}"
         );
         assert!(error.to_string().contains(&address), "{error}");
-        assert_eq!(server.requests.load(Relaxed), 1, "{status}");
+        assert_eq!(server.requests.load(Relaxed), requests, "{status}");
     }
+    let (server, config) = serve(|number| match number {
+        0 | 1 => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        _ => said(json!({"role": "assistant", "content": "now"}), "stop"),
+    })
+    .await;
+    assert_eq!(ask(config).await.unwrap().said.text, "now");
+    assert_eq!(server.requests.load(Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_is_made_three_times() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = accepted.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            count.fetch_add(1, Relaxed);
+            drop(stream);
+        }
+    });
+    let mut config = EndpointConfig::parse(&format!("openai:http://{address}/v1#m")).unwrap();
+    config.pause = Duration::from_millis(1);
+    assert!(ask(config).await.unwrap_err().is_infrastructure());
+    assert_eq!(accepted.load(Relaxed), 3);
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! A policy behind an OpenAI-compatible chat endpoint: vLLM, SGLang, llama.cpp, a hosted service.
 //!
-//! `POST {base}/chat/completions` without streaming. A lost connection, a time limit and an answer that cannot be
-//! read are infrastructure faults, and `rollout` owns their retry. What is waited for here is flow control, within
-//! the time limit of the request: a server that is full (429, 503) or not up (its connection is refused), and an
-//! answer in which nothing was said, are asked for again after a pause that doubles, five times in all;
-//! where the server says when to come back (`Retry-After`), that is waited for, however often.
+//! `POST {base}/chat/completions` without streaming. A time limit and an answer that cannot be read are infrastructure
+//! faults, and `rollout` owns their retry. What is waited for here is within the time limit of the request: a server
+//! that is full (429, 503) or not up (its connection is refused), and an answer in which nothing was said, are asked
+//! for again after a pause that doubles, five times in all; an error of the server's own (500, 502, 504) and a
+//! connection that is lost, three times. Where a full server says when to come back (`Retry-After`), that is waited
+//! for, however often.
 
 mod wire;
 
@@ -33,6 +34,9 @@ pub struct EndpointConfig {
 
 /// Times that a server is asked for one answer while it is full or says nothing.
 const ATTEMPTS: u32 = 5;
+
+/// Times that it is asked where it breaks down: what breaks it once may be what is asked.
+const ATTEMPTS_OF_BROKEN: u32 = 3;
 
 /// What an endpoint is called on the command line and in recipes: `openai:URL#MODEL`.
 pub const PREFIX: &str = "openai:";
@@ -160,9 +164,17 @@ impl Endpoint {
         loop {
             let body = wire::body(&self.config.model, &conversation);
             let request = self.authorised(self.client.post(&url)).json(&body);
+            let mut most = ATTEMPTS;
             let fault = match request.send().await {
-                Err(error) if error.is_connect() => self.unreachable(&error),
-                Err(error) => return Err(self.unreachable(&error)),
+                Err(error) if error.is_timeout() && !error.is_connect() => {
+                    return Err(self.unreachable(&error));
+                }
+                Err(error) => {
+                    if !error.is_connect() {
+                        most = ATTEMPTS_OF_BROKEN;
+                    }
+                    self.unreachable(&error)
+                }
                 Ok(response) if response.status().is_success() => {
                     let reply = self.read(response).await?;
                     if !says_nothing(&reply) {
@@ -182,9 +194,13 @@ impl Endpoint {
                     }
                     None => self.refused(response).await,
                 },
+                Ok(response) if response.status().is_server_error() => {
+                    most = ATTEMPTS_OF_BROKEN;
+                    self.refused(response).await
+                }
                 Ok(response) => return Err(self.refused(response).await),
             };
-            if asked == ATTEMPTS {
+            if asked >= most {
                 return Err(fault);
             }
             tokio::time::sleep(self.pause(draws, asked)).await;

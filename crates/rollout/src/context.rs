@@ -301,6 +301,15 @@ impl Cx {
         }
     }
 
+    /// Whether the policy bound to `role` is asked in messages: functions that it may call are listed for it, and
+    /// its calls come apart from the text.
+    ///
+    /// # Errors
+    /// A role that nothing is bound to is a grader fault.
+    pub fn is_asked_in_messages(&self, role: &str) -> Result<bool, Fault> {
+        Ok(matches!(self.binding(role)?.answers, Answers::Messages(_)))
+    }
+
     fn binding(&self, role: &str) -> Result<&Role, Fault> {
         self.roles.get(role).ok_or_else(|| unbound(role))
     }

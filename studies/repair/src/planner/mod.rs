@@ -4,7 +4,7 @@ mod model;
 mod pointer;
 mod rules;
 
-use record::{Fault, Seed};
+use record::{Fault, Seed, ToolCall};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
@@ -127,5 +127,7 @@ impl Planner {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub text: String,
+    /// Of policies that give them apart from the text.
+    pub tool_calls: Vec<ToolCall>,
     pub call: u32,
 }

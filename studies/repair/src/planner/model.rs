@@ -1,13 +1,15 @@
 //! A planner that is a policy: it sees what it is told, what it began its last reply with, and the latest
 //! observation (spec of the repair study, sections 1.6 and 1.8).
 
+use policy::ToolChoice;
 use record::{Fault, Message};
-use rollout::Cx;
+use rollout::{Cx, Tools};
 
 use super::{Asked, Choice, PLANNER, PlannerConfig, RulePlanner};
 use crate::{
+    action::tool_schemas,
     environment::{Observation, PlannerEnv},
-    wire::{Reply, system_prompt},
+    wire::{Reply, WireFormat, calling_prompt, system_prompt, write_calls},
 };
 
 /// Characters of the last reply that are shown.
@@ -35,19 +37,38 @@ impl ModelPlanner {
         observation: &Observation,
         cx: &mut Cx,
     ) -> Result<Asked, Fault> {
-        let messages = messages(&self.config, &self.last, observation);
+        let calls = self.config.format == WireFormat::Tools && cx.is_asked_in_messages(PLANNER)?;
+        let (system, tools) = match calls {
+            true => (calling_prompt(), tools()),
+            false => (system_prompt(self.config.format), Tools::default()),
+        };
+        let messages = told(&self.config, system, &self.last, observation);
         let call = cx.next_step();
         cx.at_turn(step);
-        let text = cx.ask(PLANNER, &messages).await?.text;
-        Ok(Asked { text, call })
+        let answer = cx.ask_with(PLANNER, &messages, &tools).await?;
+        Ok(Asked {
+            text: answer.text,
+            tool_calls: answer.tool_calls,
+            call,
+        })
     }
 
     pub(super) fn choose(&mut self, asked: Asked, env: &PlannerEnv<'_>) -> Choice {
-        let reply = Reply::read(&asked.text, self.config.format, self.config.reading);
-        self.last = first_sentence(&asked.text);
+        let PlannerConfig {
+            format, reading, ..
+        } = self.config;
+        // Servers that know nothing of tools leave calls in the text.
+        let (reply, text) = match asked.tool_calls.as_slice() {
+            [] => (Reply::read(&asked.text, format, reading), asked.text),
+            calls => {
+                let text = [asked.text.trim(), &write_calls(calls)].join("\n");
+                (Reply::of_calls(calls, reading), text.trim().to_owned())
+            }
+        };
+        self.last = first_sentence(&text);
         let mut choice = Choice {
             reply,
-            text: Some(asked.text),
+            text: Some(text),
             call: Some(asked.call),
             fallback: None,
             gives_up: false,
@@ -62,21 +83,38 @@ impl ModelPlanner {
     }
 }
 
-/// What the policy is asked; `last` is what its last reply began with.
+/// What a policy is asked that writes calls in its text; `last` is what its last reply began with.
 pub(crate) fn messages(
     config: &PlannerConfig,
     last: &str,
     observation: &Observation,
 ) -> Vec<Message> {
+    told(config, system_prompt(config.format), last, observation)
+}
+
+fn told(
+    config: &PlannerConfig,
+    system: String,
+    last: &str,
+    observation: &Observation,
+) -> Vec<Message> {
     let mut messages = Vec::new();
     if config.instructions {
-        messages.push(Message::system(system_prompt(config.format)));
+        messages.push(Message::system(system));
     }
     if config.preamble && !last.is_empty() {
         messages.push(Message::assistant(last));
     }
     messages.push(Message::user(observation.text.clone()));
     messages
+}
+
+/// Every reply is a call.
+fn tools() -> Tools {
+    Tools {
+        functions: tool_schemas(),
+        choice: ToolChoice::Required,
+    }
 }
 
 fn first_sentence(text: &str) -> String {

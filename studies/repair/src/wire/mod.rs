@@ -12,7 +12,7 @@ use record::ToolCall;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, ActionFault, Meta};
-pub use prompt::system_prompt;
+pub use prompt::{calling_prompt, system_prompt};
 
 /// How actions are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,12 @@ pub fn write(action: &Action, format: WireFormat) -> String {
         WireFormat::Text => text::write(action),
         WireFormat::Tools => tools::write(action),
     }
+}
+
+/// Calls that came apart from their text, as a policy would have written them in it.
+pub(crate) fn write_calls(calls: &[ToolCall]) -> String {
+    let written: Vec<String> = calls.iter().map(tools::written).collect();
+    written.join("\n")
 }
 
 /// The tool call that says `action`.

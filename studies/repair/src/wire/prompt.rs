@@ -28,11 +28,23 @@ tests still fail, read what they say, keep what was missing, and repair again. S
 
 /// The system message for planners that write in this format.
 pub fn system_prompt(format: WireFormat) -> String {
-    let how = match format {
+    prompt(&match format {
         WireFormat::Text => text_format(),
         WireFormat::Tools => tool_format(),
-    };
-    [IDENTITY, &how, WORLD, QUERIES, RULES, WORKFLOW].join("\n\n")
+    })
+}
+
+/// The system message for planners whose calls come apart from their text: [`tool_schemas`] are listed for them
+/// elsewhere.
+pub fn calling_prompt() -> String {
+    prompt(&format!(
+        "Reply with exactly one call of a tool. The tools (* is required):\n{}",
+        listed(TOOLS)
+    ))
+}
+
+fn prompt(how: &str) -> String {
+    [IDENTITY, how, WORLD, QUERIES, RULES, WORKFLOW].join("\n\n")
 }
 
 fn text_format() -> String {

@@ -74,8 +74,13 @@ pub(super) fn call(action: &Action) -> ToolCall {
 
 /// The action as text.
 pub(super) fn write(action: &Action) -> String {
-    let (name, arguments) = as_tool(action);
-    let call = json!({"name": name, "arguments": arguments});
+    written(&call(action))
+}
+
+/// The call as text.
+pub(super) fn written(call: &ToolCall) -> String {
+    let function = &call.function;
+    let call = json!({"name": function.name, "arguments": function.arguments});
     // A text of the call could hold the tag that ends it.
     let call = call.to_string().replace('<', "\\u003c");
     format!("{OPEN}\n{call}\n{CLOSE}")

@@ -1,17 +1,24 @@
 //! Whole episodes: by a model in both formats, and by rules.
 
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use policy::{Conversation, MessagePolicy, PolicyError, ToolChoice};
+use record::Said;
 use repair::{
-    action::{Action, ActionKind, Explore, MemoryAction, Operation, RepairAction, Selection},
+    action::{
+        Action, ActionKind, Explore, MemoryAction, Operation, RepairAction, Selection, tool_schemas,
+    },
     environment::{ObservationForm, StopReason},
     planner::PlannerKind,
     play::Notes,
-    wire::{Reading, WireFormat, write},
+    wire::{Reading, WireFormat, tool_call, write},
 };
 
 use crate::planner::stage::{MARKER, RIGHT, Stage, WRONG, block, task, tree};
 
 /// See the failure, find, look around, read, keep, repair, submit.
-fn script(format: WireFormat) -> Vec<String> {
+fn actions() -> Vec<Action> {
     let explore = |explore| ActionKind::Explore(explore);
     let total = "func:calc/core.py:total:21".to_owned();
     let kinds = vec![
@@ -46,8 +53,12 @@ fn script(format: WireFormat) -> Vec<String> {
         }),
         ActionKind::Submit,
     ];
-    let actions = kinds.into_iter().map(Action::new);
-    actions.map(|action| write(&action, format)).collect()
+    kinds.into_iter().map(Action::new).collect()
+}
+
+fn script(format: WireFormat) -> Vec<String> {
+    let actions = actions();
+    actions.iter().map(|action| write(action, format)).collect()
 }
 
 fn errors(notes: &Notes) -> Vec<&str> {
@@ -120,6 +131,70 @@ async fn a_model_repairs_in_both_formats() {
     );
     let kept = asked[0].graph.nodes.values().next().unwrap();
     assert!(kept.snippet_lines.join("\n").contains("numbers[1:]"));
+}
+
+/// Calls tools apart from its text, as servers of OpenAI's API do; or, where `in_text`, as those that know nothing of
+/// tools.
+struct Calls {
+    in_text: bool,
+    asked: Mutex<Vec<Conversation>>,
+}
+
+impl MessagePolicy for Calls {
+    fn converse<'a>(
+        &'a self,
+        conversation: Conversation,
+    ) -> BoxFuture<'a, Result<policy::Reply, PolicyError>> {
+        let mut asked = self.asked.lock().unwrap();
+        let action = &actions()[asked.len()];
+        asked.push(conversation);
+        let said = match self.in_text {
+            true => Said {
+                text: write(action, WireFormat::Tools),
+                ..Said::default()
+            },
+            false => Said {
+                text: "So be it.".to_owned(),
+                tool_calls: vec![tool_call(action)],
+                ..Said::default()
+            },
+        };
+        let stop = record::StopReason::Stop;
+        Box::pin(async move { Ok(policy::Reply { said, stop }) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_behind_an_endpoint_is_given_tools_and_calls_them() {
+    let mut played = Vec::new();
+    for in_text in [false, true] {
+        let Some(mut stage) = Stage::new(&[RIGHT]).await else {
+            return;
+        };
+        let asked = Mutex::default();
+        let calls = Arc::new(Calls { in_text, asked });
+        stage.planner = Some(calls.clone());
+        stage.config.planner.format = WireFormat::Tools;
+        stage.config.planner.instructions = true;
+        let notes = stage.play(&[]).await;
+        assert_eq!(errors(&notes), Vec::<&str>::new());
+        assert_eq!(notes.stop_reason, Some(StopReason::Submitted));
+        let asked = std::mem::take(&mut *calls.asked.lock().unwrap());
+        assert_eq!(asked.len(), notes.steps.len());
+        for conversation in &asked {
+            assert_eq!(conversation.tools, tool_schemas());
+            assert_eq!(conversation.tool_choice, ToolChoice::Required);
+            let system = &conversation.messages[0].content;
+            assert!(system.contains("exactly one call") && !system.contains("<tool_call>"));
+        }
+        played.push(notes);
+    }
+    // What was called is told as if it had been written.
+    for (apart, written) in played[0].steps.iter().zip(&played[1].steps) {
+        assert_eq!(apart.action, written.action);
+        let written = written.reply.as_ref().unwrap();
+        assert_eq!(apart.reply, Some(format!("So be it.\n{written}")));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use chat::{BpeOptions, Chat, Tokenizer};
 use code::Patch;
 use judge::pytest::{TestStatus, grade};
-use policy::ScriptedPolicy;
+use policy::{MessagePolicy, ScriptedPolicy};
 use record::{Fault, LogLine, Outcome, Sampling, Seed, TaskId};
 use repair::{
     Checks, Facts, Gold, Issue, Place as TaskPlace, Public, Repair, RepairConfig, Task,
@@ -320,6 +320,8 @@ pub(crate) struct Stage {
     pub(crate) patches: Arc<Patches>,
     /// In the place of `patches`.
     pub(crate) repairer: Option<Arc<dyn Repairer>>,
+    /// In the place of the planner whose replies are given.
+    pub(crate) planner: Option<Arc<dyn MessagePolicy>>,
 }
 
 impl Stage {
@@ -346,6 +348,7 @@ impl Stage {
             config,
             patches: Patches::of(patches),
             repairer: None,
+            planner: None,
         })
     }
 
@@ -368,8 +371,11 @@ impl Stage {
             self.repairer.clone().unwrap_or(self.patches.clone()),
             Arc::new(move |text: &str| tokenizer.tokenizer().encode(text).unwrap().len()),
         );
-        let policy = Arc::new(script(&replies));
-        let roles = Roles::default().bind(PLANNER, policy, Sampling::greedy(100_000));
+        let (roles, sampling) = (Roles::default(), Sampling::greedy(100_000));
+        let roles = match &self.planner {
+            Some(planner) => roles.bind_messages(PLANNER, planner.clone(), sampling),
+            None => roles.bind(PLANNER, Arc::new(script(&replies)), sampling),
+        };
         let options = Options {
             max_fault_share: 1.0,
             ..Options::default()

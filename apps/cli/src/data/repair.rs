@@ -211,14 +211,17 @@ fn write_graph_planner(folder: &Path, split: &str, tasks: &[Task]) -> anyhow::Re
         let Some(row) = graph_planner_row(task) else {
             continue;
         };
-        let name = safe_id(&graph_planner_id(task));
-        let path = instances.join(format!("{name}.json"));
-        let instance = serde_json::to_string_pretty(&graph_planner_instance(task))?;
-        fs::write(&path, instance).with_context(|| format!("cannot write {}", path.display()))?;
+        write_instance(&instances, task)?;
         rows.write(&row)?;
     }
     rows.finish()?;
     Ok(())
+}
+
+fn write_instance(folder: &Path, task: &Task) -> anyhow::Result<()> {
+    let path = folder.join(format!("{}.json", safe_id(&graph_planner_id(task))));
+    let instance = serde_json::to_string_pretty(&graph_planner_instance(task))?;
+    fs::write(&path, instance).with_context(|| format!("cannot write {}", path.display()))
 }
 
 pub(crate) fn register(args: &RegisterArgs) -> Outcome<()> {
@@ -231,7 +234,11 @@ pub(crate) fn register(args: &RegisterArgs) -> Outcome<()> {
         )));
     }
     let folder = args.out.join(&args.name);
-    make_folder(&folder).asked()?;
+    let instances = folder.join("instances");
+    make_folder(&instances).asked()?;
+    for task in &tasks {
+        write_instance(&instances, task).asked()?;
+    }
     let split = if args.split == "test" {
         "val"
     } else {

@@ -83,8 +83,13 @@ pub(super) fn read(record: &Record, options: &Options, file: &Path) -> Result<Ta
     };
     let source = options.source("graph-planner").to_owned();
     let mut task = match instance {
-        // Its rows may be those of any of the kinds that R2E-Gym has.
-        Some((held, path)) if held.raw.is_some() => raw_task(record, &path, &options)?,
+        // Its rows may be those of any of the kinds that R2E-Gym has, and the whole of an instance.
+        Some((held, path)) if held.raw.is_some() => {
+            r2e_gym_task(record, &path, Some("raw"), &options)?
+        }
+        Some((held, path)) if held.rest.contains_key("expected_output_json") => {
+            r2e_gym_task(record, &path, None, &options)?
+        }
         Some((held, _)) => with_instance(held),
         None => empty(),
     };
@@ -217,14 +222,22 @@ fn instance(
     Ok((held, found.clone()))
 }
 
-fn raw_task(record: &Record, path: &Path, options: &Options) -> Result<Task, RowError> {
+fn r2e_gym_task(
+    record: &Record,
+    path: &Path,
+    field: Option<&str>,
+    options: &Options,
+) -> Result<Task, RowError> {
     let unreadable =
         |error: dataset::DatasetError| record.error("sandbox.r2e_ds_json", error.to_string());
     let mut rows = records(path, "task_id").map_err(unreadable)?;
     let row = rows.next().transpose().map_err(unreadable)?;
-    let raw = row.and_then(|row| row.at("raw"));
-    let raw = raw.ok_or_else(|| record.error("sandbox.r2e_ds_json", "its `raw` is no row"))?;
-    r2e_gym::read(&raw, options)
+    let row = match field {
+        Some(field) => row.and_then(|row| row.at(field)),
+        None => row,
+    };
+    let row = row.ok_or_else(|| record.error("sandbox.r2e_ds_json", "it holds no row"))?;
+    r2e_gym::read(&row, options)
 }
 
 /// A name that every file system takes: other characters are `_`.

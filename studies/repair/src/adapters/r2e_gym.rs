@@ -114,12 +114,18 @@ fn r2e(record: &Record, options: &Options) -> Result<Task, RowError> {
         );
     }
     let source = options.source("r2e-gym");
+    let id = options.id(source, &instance);
+    let mut issue = swe_bench::issue(issue_text.trim(), Some(instance));
+    if issue_text != row.problem_statement {
+        // The whole is kept above.
+        issue.title = plain_title(&issue.title).to_owned();
+    }
     Ok(Task {
-        id: options.id(source, &instance),
+        id,
         public: Public {
             repo: row.repo_name,
             base_commit: commit.old_commit_hash.clone(),
-            issue: swe_bench::issue(issue_text.trim(), Some(instance)),
+            issue,
             framework: TestFramework::Pytest,
             max_steps: None,
         },
@@ -151,6 +157,25 @@ fn issue_text(text: &str) -> &str {
     inner
         .and_then(|rest| rest.rsplit_once("[/ISSUE]"))
         .map_or(text, |(inner, _)| inner)
+}
+
+/// A title without what marks it as one: `**Title:** Such`, `**Such**`, `# Such`.
+fn plain_title(title: &str) -> &str {
+    let heading = title.trim_start_matches('#');
+    if heading.len() < title.len() && heading.starts_with(' ') {
+        return heading.trim();
+    }
+    let Some((bold, rest)) = title
+        .strip_prefix("**")
+        .and_then(|inner| inner.split_once("**"))
+    else {
+        return title;
+    };
+    match (bold.trim().trim_end_matches(':'), rest.trim()) {
+        ("Title", rest) if !rest.is_empty() => rest,
+        (bold, "") => bold,
+        _ => title,
+    }
 }
 
 /// Which tests the repair turns: what passes after it and did not before. Ids are those of the logs, where
@@ -260,5 +285,25 @@ fn smith_image(name: &str) -> String {
     match last.contains(':') {
         true => name,
         false => format!("{name}:latest"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_title;
+
+    #[test]
+    fn titles_lose_their_marks_and_nothing_else() {
+        for (title, plain) in [
+            ("**Title:** Bad image", "Bad image"),
+            ("**area adds**", "area adds"),
+            ("## Area adds", "Area adds"),
+            ("**kwargs are lost", "**kwargs are lost"),
+            ("**a** and **b**", "**a** and **b**"),
+            ("#1 is first", "#1 is first"),
+            ("Plain: a title", "Plain: a title"),
+        ] {
+            assert_eq!(plain_title(title), plain);
+        }
     }
 }

@@ -16,7 +16,7 @@ use repair::{
     evaluation::{Evaluated, evaluate, evaluate_gold},
     grading::{
         Expected, Grader, InstanceOutcome, InstanceReport, PATCH_FAILED, Prediction, RunReport,
-        read_log, read_predictions, smith_expected,
+        read_log, read_predictions, smith_expected, verdicts,
     },
     read_tasks,
     workplace::Testbed,
@@ -320,7 +320,7 @@ fn expected(task: &Task) -> Option<Expected> {
         Some(Grader::SweSmithLog(profile)) => {
             Some(profile.expected(&instance_id(task), &task.checks))
         }
-        // What is run by ids leaves no log; SWE-smith's own harness does.
+        // A log of its own harness; what is run by ids here ends with its verdicts.
         Some(Grader::SweSmith) => Some(smith_expected(&instance_id(task), &task.checks)),
         _ => instance_of(task)?.expected().ok(),
     }
@@ -347,8 +347,13 @@ impl Logs {
     /// A verdict on the output that is kept, for graders that read nothing else.
     fn regraded(&self, task: &Task) -> Option<InstanceReport> {
         let log = self.read("test_output.txt")?;
-        if log.is_empty() && matches!(task.gold.grader, Some(Grader::SweSmith)) {
-            return None;
+        if matches!(task.gold.grader, None | Some(Grader::SweSmith)) {
+            if let Some(tests) = verdicts(&log, &task.checks) {
+                return Some(InstanceReport::of_tests(tests));
+            }
+            if log.is_empty() {
+                return None;
+            }
         }
         Some(InstanceReport::of_log(&expected(task)?, &log))
     }

@@ -77,7 +77,7 @@ async fn graded(script: &str) -> Option<Graded> {
     let left = s.exec(&Command::shell("ls", Limits::SMALL)).await.unwrap();
     assert!(!left.stdout.text().contains("test_"), "the canary stays");
     session.stop().await.unwrap();
-    Some(graded.unwrap())
+    Some(graded.unwrap().0)
 }
 
 const FIX: &str = "printf 'def double(x):\n    return x * 2\n' > package.py";

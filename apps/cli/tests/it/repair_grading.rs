@@ -54,25 +54,18 @@ fn predictions_for_tasks_in_folders_are_graded() {
             prediction("forged", Some(forged.to_owned())),
         ],
     );
-    let grade = |predictions: &str| {
+    let grade_again = |predictions: &str, more: &[&str]| {
+        let arguments = "--tasks tasks.jsonl --run-id r --timeout 60 --json".split(' ');
         etude(
             scratch.path(),
-            [
-                "grade",
-                predictions,
-                "--tasks",
-                "tasks.jsonl",
-                "--run-id",
-                "r",
-                "--timeout",
-                "60",
-                "--json",
-            ],
+            ["grade", predictions].into_iter().chain(arguments),
         )
+        .args(more)
         .current_dir(scratch.path())
         .output()
         .unwrap()
     };
+    let grade = |predictions: &str| grade_again(predictions, &[]);
     let output = grade("predictions.jsonl");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("none was found") || said.contains("walls") {
@@ -112,6 +105,27 @@ fn predictions_for_tasks_in_folders_are_graded() {
         AREA,
         "the checkout is as it was"
     );
+
+    // From its logs alone the same comes.
+    for id in ["right", "wrong", "forged"] {
+        fs::remove_file(logs.join(id).join("report.json")).unwrap();
+    }
+    let output = grade_again("predictions.jsonl", &["--regrade"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(again, report);
+    let log = fs::read_to_string(logs.join("wrong/test_output.txt")).unwrap();
+    assert!(
+        log.contains("PASSED tests.test_shapes.AreaTest.test_area"),
+        "{log}"
+    );
+    assert!(
+        log.contains("FAILED tests.test_shapes.AreaTest.test_square"),
+        "{log}"
+    );
+    let again: Value =
+        serde_json::from_slice(&fs::read(logs.join("wrong/report.json")).unwrap()).unwrap();
+    assert_eq!(again, one);
 
     let gold = grade("gold");
     let report: Value = serde_json::from_slice(&gold.stdout).unwrap();
@@ -391,12 +405,9 @@ fn datasets_become_tasks_rows_and_a_registered_file() {
     assert_eq!(code, Some(0), "{said}");
     let registered: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(registered["rows"], 2);
-    assert!(
-        scratch
-            .path()
-            .join("registered/graph_planner_repoenv/val_verl.parquet")
-            .exists()
-    );
+    let folder = scratch.path().join("registered/graph_planner_repoenv");
+    assert!(folder.join("val_verl.parquet").exists());
+    assert_eq!(fs::read_dir(folder.join("instances")).unwrap().count(), 2);
 }
 
 #[test]

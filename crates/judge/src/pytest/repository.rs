@@ -131,7 +131,7 @@ impl Pristine {
 /// Runs the tests' files with `python -m pytest` and grades those that count. Before that the files of
 /// `pristine` are put back, so that no patch can write its own tests or steer pytest; the work tree
 /// keeps them. Tests that cannot be put back, or that were changed while they ran, are tampered with,
-/// and none of them has passed.
+/// and none of them has passed. Second, what pytest wrote.
 ///
 /// # Errors
 /// Failures of the session. What the program does is a grade.
@@ -142,14 +142,14 @@ pub async fn in_session(
     fail_to_pass: &[String],
     pass_to_pass: &[String],
     limits: Limits,
-) -> Result<Graded, SessionError> {
+) -> Result<(Graded, String), SessionError> {
     let tampered = || Graded {
         fail_to_pass: vec![CaseResult::Missing; fail_to_pass.len()],
         pass_to_pass: vec![CaseResult::Missing; pass_to_pass.len()],
         tampered: true,
     };
     if !pristine.restore(session).await? {
-        return Ok(tampered());
+        return Ok((tampered(), String::new()));
     }
     let canary = Canary::new(session.id());
     let path = relative(&canary.path)?;
@@ -170,14 +170,15 @@ pub async fn in_session(
         Err(error) if error.is_infrastructure() => return Err(error),
         _ => {}
     }
-    match untouched {
+    let output = outcome.stdout.text();
+    let graded = match untouched {
         true => {
-            let output = outcome.stdout.text();
             let declares_failures = |file: &str| pristine.declares_failures(file);
-            Ok(canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures))
+            canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures)
         }
-        false => Ok(tampered()),
-    }
+        false => tampered(),
+    };
+    Ok((graded, output))
 }
 
 /// The tests' files in the order in which those that go on passing are listed, as a run of all tests has told them;

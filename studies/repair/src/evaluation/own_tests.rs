@@ -12,7 +12,7 @@ use record::Fault;
 use super::{Evaluated, apply, misfit};
 use crate::{
     Checks, Task, TestFramework,
-    grading::{InstanceReport, Split, TestsStatus},
+    grading::{InstanceReport, Split, TestsStatus, with_verdicts},
     workplace::{TestRequest, Workplace, infra},
 };
 
@@ -130,7 +130,7 @@ pub(super) async fn pytest(
         &checks.pass_to_pass,
         limits,
     );
-    let graded = graded.await.map_err(infra)?;
+    let (graded, output) = graded.await.map_err(infra)?;
     if graded.tampered {
         evaluated.note("the patch tampered with the tests or with what they say");
     }
@@ -144,11 +144,13 @@ pub(super) async fn pytest(
         }
         split
     };
-    Ok(TestsStatus {
+    let tests = TestsStatus {
         fail_to_pass: split(&checks.fail_to_pass, &graded.fail_to_pass),
         pass_to_pass: split(&checks.pass_to_pass, &graded.pass_to_pass),
         ..TestsStatus::default()
-    })
+    };
+    evaluated.test_output = with_verdicts(output, &tests);
+    Ok(tests)
 }
 
 async fn unittest(
@@ -173,7 +175,6 @@ async fn unittest(
     let Some(run) = runs.into_iter().next() else {
         return Err(Fault::infra("a run of tests gave nothing"));
     };
-    evaluated.test_output = run.output;
     evaluated.note(format!("the tests ended: {:?}", run.ended));
     let passed = |test: &String| {
         let status = run.statuses.get(test);
@@ -183,9 +184,11 @@ async fn unittest(
         )
     };
     let kept = |test: &String| passed(test) || run.statuses.get(test) == Some(&TestStatus::Skipped);
-    Ok(TestsStatus {
+    let tests = TestsStatus {
         fail_to_pass: Split::of(&checks.fail_to_pass, passed),
         pass_to_pass: Split::of(&checks.pass_to_pass, kept),
         ..TestsStatus::default()
-    })
+    };
+    evaluated.test_output = with_verdicts(run.output, &tests);
+    Ok(tests)
 }

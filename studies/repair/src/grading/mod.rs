@@ -13,6 +13,7 @@ mod run_report;
 mod statuses;
 mod swe_smith;
 mod test_log;
+mod verdicts;
 
 pub use eval_script::{directives, eval_script};
 pub use grader::{Grader, HarborGrader, SweBenchGrader};
@@ -28,3 +29,4 @@ pub use swe_smith::{SmithProfile, UnknownProfile, smith_expected};
 pub use test_log::{
     END_OF_TESTS, Invalid, PATCH_APPLIED, PATCH_FAILED, START_OF_TESTS, TEST_EXIT_CODE, read_log,
 };
+pub use verdicts::{verdicts, with_verdicts};

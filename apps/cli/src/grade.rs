@@ -417,6 +417,7 @@ impl Places {
         let seconds = args.timeout.as_secs_f64();
         let settings = SandboxSettings {
             python: args.python.clone(),
+            python_setting: "--python",
             wall_s: seconds,
             cpu_s: seconds * 4.0,
             memory_mb: args.memory,

@@ -40,6 +40,9 @@ pub(crate) struct SandboxSettings {
     pub(crate) memory_mb: u64,
     /// Checkouts of one task that are tested at the same time. Changes no result.
     pub(crate) slots: usize,
+    /// What names another interpreter: of commands without a recipe, `--python`.
+    #[serde(skip)]
+    pub(crate) python_setting: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +65,7 @@ impl Default for SandboxSettings {
             cpu_s: 300.0,
             memory_mb: 2048,
             slots: 1,
+            python_setting: "sandbox.python",
         }
     }
 }
@@ -72,6 +76,7 @@ pub(crate) struct Sandboxes {
     pub(crate) backend: Arc<dyn Backend>,
     toolchains: Option<Toolchains>,
     searched: Option<PathBuf>,
+    python_setting: &'static str,
 }
 
 impl SandboxSettings {
@@ -121,13 +126,13 @@ impl SandboxSettings {
         let (backend, toolchains): (Arc<dyn Backend>, _) = match self.backend {
             BackendName::Local => {
                 let search = machine::search_path();
-                let languages = [Language::Python, Language::Pytest];
-                let python = self
-                    .python
-                    .as_deref()
-                    .map(|python| program(python, &search));
-                let python = python.transpose().asked()?;
-                let toolchains = Toolchains::probe(&languages, python.as_deref(), &search);
+                let toolchains = match &self.python {
+                    None => interpreters(&search),
+                    Some(python) => {
+                        let python = program(python, &search, self.python_setting).asked()?;
+                        Toolchains::probe(&LANGUAGES, Some(&python), &[])
+                    }
+                };
                 let config = LocalConfig {
                     search,
                     readable: toolchains.readable(),
@@ -159,6 +164,7 @@ impl SandboxSettings {
             backend,
             toolchains,
             searched: self.python.clone(),
+            python_setting: self.python_setting,
         })
     }
 }
@@ -188,22 +194,48 @@ impl Sandboxes {
             TestFramework::Pytest => "a Python with pytest",
             TestFramework::Unittest => "a Python",
         };
-        let has_python = |toolchains: &Toolchains| toolchains.get(Language::Python).is_ok();
-        match &self.searched {
-            Some(path) if self.toolchains.as_ref().is_some_and(has_python) => anyhow!(
-                "{} has no pytest, which these tests need; install it there, or name another with --python",
-                path.display()
+        let python = self.toolchains.as_ref();
+        let python = python.and_then(|toolchains| toolchains.get(Language::Python).ok());
+        let setting = self.python_setting;
+        match (&self.searched, python) {
+            (Some(path), None) => anyhow!("{} is not {what}", path.display()),
+            (None, None) => anyhow!(
+                "these tests need {what}, and none was found in the folders of PATH; name one with {setting}"
             ),
-            Some(path) => anyhow!("{} is not {what}", path.display()),
-            None => anyhow!(
-                "these tests need {what}, and none was found; name one with --python PATH or `sandbox.python`"
-            ),
+            (_, Some(python)) => {
+                let python = python.program().display();
+                anyhow!(
+                    "{python} has no pytest, which these tests need; install it there ({python} -m pip install \
+                     pytest), or name another Python with {setting}"
+                )
+            }
         }
     }
 }
 
+/// What the tests of checkouts are run by.
+const LANGUAGES: [Language; 2] = [Language::Python, Language::Pytest];
+
+/// The first `python3` of `search` that there is, so that an active virtual environment is the one that is meant, and
+/// the first that has pytest; else what is in the usual places.
+fn interpreters(search: &[PathBuf]) -> Toolchains {
+    let named = search.iter().map(|folder| folder.join("python3"));
+    let named = named.filter(|path| path.is_absolute() && path.is_file());
+    let mut found = Toolchains::default();
+    for python in named.map(Some).chain([None]) {
+        let missing = LANGUAGES
+            .into_iter()
+            .filter(|language| found.get(*language).is_err());
+        let missing: Vec<Language> = missing.collect();
+        if !missing.is_empty() {
+            found = found.or(Toolchains::probe(&missing, python.as_deref(), &[]));
+        }
+    }
+    found
+}
+
 /// The program of this name: a path from the folder that we are in, or a name that is looked for in `search`.
-fn program(named: &Path, search: &[PathBuf]) -> anyhow::Result<PathBuf> {
+fn program(named: &Path, search: &[PathBuf], setting: &str) -> anyhow::Result<PathBuf> {
     let found = match named.components().count() {
         1 => {
             let candidates = search.iter().map(|folder| folder.join(named));
@@ -218,7 +250,7 @@ fn program(named: &Path, search: &[PathBuf]) -> anyhow::Result<PathBuf> {
     };
     ensure!(
         path.is_file(),
-        "--python {}: there is no such program",
+        "{setting} {}: there is no such program",
         named.display()
     );
     Ok(path)

@@ -42,7 +42,7 @@ pub(super) struct CheckArgs {
     /// Read only, and run nothing
     #[arg(long, conflicts_with = "to")]
     no_run: bool,
-    /// The interpreter of the tests of repair tasks [default: the system's]
+    /// The interpreter of the tests of repair tasks [default: the first python3 of PATH that can run them]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
     /// The container engine of Harbor's tasks, unix:///PATH or tcp://HOST:PORT [default: one in the usual places]

@@ -139,6 +139,7 @@ async fn all(
     }
     let settings = SandboxSettings {
         python: python.map(Path::to_owned),
+        python_setting: "--python",
         ..SandboxSettings::default()
     };
     let containers = SandboxSettings {

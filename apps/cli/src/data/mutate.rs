@@ -47,7 +47,7 @@ pub(crate) struct MutateArgs {
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
     framework: FrameworkArg,
     /// The interpreter of the tests, with what they need installed, such as that of a virtual environment
-    /// [default: the system's]
+    /// [default: the first python3 of PATH that can run them]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
     /// How much the issues say
@@ -181,6 +181,7 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
     };
     let settings = SandboxSettings {
         python: args.python.clone(),
+        python_setting: "--python",
         // Traced runs are bounded by their wall time.
         cpu_s: 3600.0,
         ..SandboxSettings::default()

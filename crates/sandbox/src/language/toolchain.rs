@@ -56,6 +56,17 @@ impl Toolchains {
         Self { found }
     }
 
+    /// These, and those of `others` for languages that these have nothing for.
+    pub fn or(mut self, others: Self) -> Self {
+        for (language, other) in others.found {
+            let found = self.found.entry(language).or_insert_with(|| other.clone());
+            if found.is_err() {
+                *found = other;
+            }
+        }
+        self
+    }
+
     /// Folders that have to be shown in the jail: the sandbox's
     /// [`Config::readable`](crate::Config).
     pub fn readable(&self) -> Vec<PathBuf> {

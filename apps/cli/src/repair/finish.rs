@@ -1,20 +1,17 @@
 //! What came of a repair: told, asked about, and written where it is wanted.
 
 use std::{
-    collections::BTreeMap,
-    fs,
     io::{IsTerminal, Write},
     time::Duration,
 };
 
-use anyhow::{Context, anyhow};
-use code::{Patch, patch::FileChange, patch::Mode};
+use anyhow::anyhow;
 use repair::{Checkout, Task, environment::StopReason, play::Notes};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{RepairArgs, partial::Partial, tell};
+use super::{RepairArgs, partial::Partial, tell, write::write};
 use crate::{
-    failure::{Classify, Failure, Outcome},
+    failure::{Failure, Outcome},
     report::{print_json, print_text},
     screen::{Screen, count_of},
 };
@@ -46,10 +43,9 @@ impl Ending<'_> {
                 notes.steps.len()
             ));
         }
-        let tests = notes.steps.iter().rev().map(|step| &step.info["tests"]);
-        let tests = tests.clone().find(|tests| tests.is_object());
-        if let (true, Some(tests)) = (notes.resolved, tests) {
-            screen.say(tell::tests(tests));
+        let tests = self.tests();
+        if notes.resolved {
+            screen.say(tell::tests(&tests));
         }
         let asks = notes.resolved && !args.apply && !args.json && is_answered();
         let wanted = asks && wanted(notes, *screen).await;
@@ -88,31 +84,54 @@ impl Ending<'_> {
         Ok(())
     }
 
+    /// What the tests say of the repository with the patch; without one, as it is.
+    fn tests(&self) -> Value {
+        let (notes, checks) = (self.notes, &self.task.checks);
+        let reports = notes.steps.iter().rev().map(|step| &step.info["tests"]);
+        let mut reports = reports.filter(|tests| notes.resolved && tests.is_object());
+        reports.next().cloned().unwrap_or_else(|| {
+            let kept = checks.pass_to_pass.len();
+            json!({
+                "fail_to_pass": { "passed": 0, "total": checks.fail_to_pass.len() },
+                "pass_to_pass": { "passed": kept, "total": kept },
+                "passed": false,
+            })
+        })
+    }
+
     /// Nothing resolves it: why, and what there is in its place.
     fn failed(&self) -> Outcome<()> {
         let (args, failing) = (self.args, &self.task.checks.fail_to_pass);
-        if let Some(Partial { patch, mended }) = &self.partial {
-            if !args.json {
-                print_text(patch.trim_end())?;
-            }
-            self.screen.say(format!(
-                "This patch mends {} of {} failing tests and breaks none; it is not written. Ask for these alone with: {}",
-                mended.len(),
-                failing.len(),
-                mended
-                    .iter()
-                    .map(|id| format!("--test '{id}'"))
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            ));
-        }
         let tests = match failing.len() {
             1 => "the failing test".to_owned(),
             n => format!("all {n} failing tests"),
         };
+        let mut found = format!("no patch was found that makes {tests} pass and keeps the others");
+        let mut why = self.why();
+        if let Some(Partial { patch, mended }) = &self.partial {
+            if !args.json {
+                print_text(patch.trim_end())?;
+            }
+            if mended.len() == failing.len() {
+                found = format!(
+                    "a patch was found that makes {tests} pass, and none that keeps the others each time"
+                );
+                why = "with the one above some of them failed in one run of all tests and passed in another; it is \
+                       not written"
+                    .to_owned();
+            } else {
+                let asked = mended.iter().map(|id| format!("--test '{id}'"));
+                self.screen.say(format!(
+                    "This patch mends {} of {} failing tests and breaks none; it is not written. Ask for these alone \
+                     with: {}",
+                    mended.len(),
+                    failing.len(),
+                    asked.collect::<Vec<_>>().join(" ")
+                ));
+            }
+        }
         Err(Failure::Failed(anyhow!(
-            "no patch was found that makes {tests} pass and keeps the others: {}. {} and {} were tried. {} is as it was",
-            self.why(),
+            "{found}: {why}. {} and {} were tried. {} is as it was",
             count_of(self.notes.candidates, "candidate"),
             count_of(self.notes.test_runs, "test run"),
             args.repo.display()
@@ -129,7 +148,15 @@ impl Ending<'_> {
             Some(StopReason::BudgetSpent) => {
                 let details = notes.steps.iter().rev();
                 let mut details = details.filter_map(|step| step.info["detail"].as_str());
-                details.next().unwrap_or("no candidate is left").to_owned()
+                let detail = details.next().unwrap_or("no candidate is left");
+                let budget = self.args.budget as usize;
+                match budget.checked_sub(notes.candidates) {
+                    Some(left @ 1..) if self.args.patch_model.is_none() => format!(
+                        "{detail}. {left} of {budget} candidates (--budget) are left: the search knows no other \
+                         edit of the lines that the failing tests run"
+                    ),
+                    _ => detail.to_owned(),
+                }
             }
             Some(StopReason::RepositoryOperations) => {
                 "the planner looked at the repository as often as it may".to_owned()
@@ -160,39 +187,4 @@ async fn wanted(notes: &Notes, screen: Screen) -> bool {
     // A Ctrl-C before the answer may be heard of after it; it has to win, and by now it does.
     tokio::time::sleep(Duration::from_millis(50)).await;
     answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Writes the patch to the user's own files, all of it or nothing that could be foreseen to fail.
-fn write(checkout: &Checkout, patch: &str) -> Outcome<()> {
-    let patch = Patch::parse(patch.as_bytes()).failed()?;
-    let mut files = BTreeMap::new();
-    for path in patch.paths() {
-        let content = checkout.read(&path).failed()?;
-        files.insert(path, content);
-    }
-    let root = checkout.folder();
-    for change in patch.apply(&files).failed()?.changes {
-        match change {
-            FileChange::Write {
-                path,
-                content,
-                mode,
-            } => {
-                let path = root.join(path.as_str());
-                if let Some(folder) = path.parent() {
-                    fs::create_dir_all(folder).failed()?;
-                }
-                // Written in place, so that permissions and links of a file stay.
-                fs::write(&path, content)
-                    .with_context(|| path.display().to_string())
-                    .failed()?;
-                if let Mode::Bits(bits) = mode {
-                    use std::os::unix::fs::PermissionsExt;
-                    fs::set_permissions(&path, fs::Permissions::from_mode(bits)).failed()?;
-                }
-            }
-            FileChange::Remove { path } => fs::remove_file(root.join(path.as_str())).failed()?,
-        }
-    }
-    Ok(())
 }

@@ -4,8 +4,10 @@
 mod finish;
 mod issue;
 mod partial;
+mod readable;
 mod survey;
 mod tell;
+mod write;
 
 use std::{
     fs,
@@ -16,6 +18,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use code::RelativePath;
 use record::{Outcome as Graded, Sampling, Seed, TaskId};
 use repair::{
     Checkout, Checks, Facts, Gold, Place, Public, Repair, RepairConfig, Task, TestFramework,
@@ -75,7 +78,7 @@ pub(crate) struct RepairArgs {
     /// Who runs the tests [default: as the tests and their configuration say]
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
     framework: FrameworkArg,
-    /// The interpreter of the tests, with what they need installed [default: the system's]
+    /// The interpreter of the tests, with what they need installed [default: the first python3 of PATH that can run them]
     #[arg(long, value_name = "PROGRAM")]
     python: Option<PathBuf>,
     /// Seconds that one run of all tests may take
@@ -119,6 +122,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let seconds = args.test_timeout.as_secs_f64();
     let settings = SandboxSettings {
         python: args.python.clone(),
+        python_setting: "--python",
         slots: machine::cores(),
         wall_s: seconds,
         // Of tests that use several cores the wall time decides.
@@ -135,6 +139,9 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             String::from_utf8(content).ok()
         }),
     };
+    for id in &args.tests {
+        is_there(&checkout, id)?;
+    }
     sandboxes.python(framework).asked()?;
     let mut task = Task {
         id: TaskId(name(&args.repo)),
@@ -154,16 +161,30 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let survey = survey::survey(&task, &testbeds, args, screen).await?;
     survey.tell(args, screen)?;
     task.checks = survey.checks(&args.tests)?;
-    survey.check_readable(&task.checks, args)?;
+    survey.check_readable(&task.checks, args, screen)?;
     task.public.issue = survey.completed(&task, task.public.issue.clone());
     let candidates = Arc::new(Candidates::new(screen));
+    let (model, observed) = match args.patch_model {
+        Some(_) => (
+            Arc::new(ChatPatcher::default()) as Arc<dyn PatchModel>,
+            None,
+        ),
+        None => {
+            let settings = search_settings(args, settings.slots);
+            let observed = survey.observed(&task, &testbeds, &settings, screen).await?;
+            (search(settings, &candidates)?, Some(Arc::new(observed)))
+        }
+    };
     let repairer = RepairLoop {
         model: Arc::new(Told {
-            model: patch_model(args, settings.slots, &candidates)?,
+            model,
             candidates: candidates.clone(),
+            observed,
         }),
         settings: LoopSettings {
             within_plan: args.patch_model.is_some(),
+            // The lists were made from a run of all.
+            all_tests: true,
             ..LoopSettings::default()
         },
     };
@@ -236,15 +257,8 @@ fn config(args: &RepairArgs) -> RepairConfig {
     }
 }
 
-fn patch_model(
-    args: &RepairArgs,
-    slots: usize,
-    candidates: &Arc<Candidates>,
-) -> Outcome<Arc<dyn PatchModel>> {
-    if args.patch_model.is_some() {
-        return Ok(Arc::new(ChatPatcher::default()));
-    }
-    let settings = SearchSettings {
+fn search_settings(args: &RepairArgs, slots: usize) -> SearchSettings {
+    SearchSettings {
         budget: args.budget as usize,
         slots,
         suite_seconds: args.test_timeout.as_secs_f64(),
@@ -253,7 +267,10 @@ fn patch_model(
             None => RULES_FACTOR,
         },
         ..SearchSettings::default()
-    };
+    }
+}
+
+fn search(settings: SearchSettings, candidates: &Arc<Candidates>) -> Outcome<Arc<dyn PatchModel>> {
     let search = Search::new(settings).map_err(|error| Failure::Asked(anyhow!("{error}")))?;
     let told = candidates.clone();
     Ok(Arc::new(
@@ -285,6 +302,21 @@ async fn roles(args: &RepairArgs) -> Outcome<Roles> {
         }
     }
     Ok(roles)
+}
+
+/// Refuses an id of pytest's whose file is not there.
+fn is_there(checkout: &Checkout, id: &str) -> Outcome<()> {
+    let Some((file, _)) = id.split_once("::") else {
+        return Ok(());
+    };
+    let path = RelativePath::new(file);
+    match path.is_ok_and(|path| checkout.folder().join(path.as_str()).is_file()) {
+        true => Ok(()),
+        false => Err(Failure::Asked(anyhow!(
+            "--test {id}: there is no file {file} in {}",
+            checkout.folder().display()
+        ))),
+    }
 }
 
 fn folder(path: &Path) -> Outcome<PathBuf> {

@@ -9,11 +9,15 @@ use std::{
 use anyhow::anyhow;
 use judge::pytest::TestStatus;
 use repair::{
-    Checks, Issue, Place, Task, Testbeds,
+    Checks, Issue, Task, Testbeds,
+    search::{SearchSettings, TestsObserved, observe_after},
     workplace::{Ended, Failure as TestFailure, TestRequest, TestRun, Workplace},
 };
 
-use super::RepairArgs;
+use super::{
+    RepairArgs,
+    readable::{absent_module, is_of_the_repository, not_installed},
+};
 use crate::{
     failure::{Classify, Failure, Outcome},
     screen::Screen,
@@ -21,11 +25,12 @@ use crate::{
 
 /// All tests on the repository as it is.
 pub(super) struct Survey {
-    run: TestRun,
+    pub(super) run: TestRun,
+    pub(super) python: String,
     /// Tests that failed and, run again by themselves, passed.
     unsteady: BTreeSet<String>,
     /// Names of modules that failing tests could not import and the repository does not have, by test.
-    absent: Vec<(String, String)>,
+    pub(super) absent: Vec<(String, String)>,
 }
 
 /// Between two words of a wait.
@@ -39,7 +44,11 @@ pub(super) async fn survey(
 ) -> Outcome<Survey> {
     let testbed = testbeds(task).map_err(fault)?;
     let mut workplace = testbed.open().await.failed()?;
-    screen.say(format!("Running the tests of {} …", args.repo.display()));
+    screen.say(format!(
+        "Running the tests of {} with {} …",
+        args.repo.display(),
+        testbed.python
+    ));
     let surveyed = both_runs(&mut workplace, args, screen).await;
     workplace.close().await.failed()?;
     let (run, unsteady) = surveyed?;
@@ -48,6 +57,7 @@ pub(super) async fn survey(
         (!is_of_the_repository(task, module)).then(|| (id.clone(), module.to_owned()))
     });
     Ok(Survey {
+        python: testbed.python,
         absent: absent.collect(),
         run,
         unsteady,
@@ -109,11 +119,12 @@ fn fault(fault: record::Fault) -> Failure {
     }
 }
 
+/// In the order in which they ran.
 fn with(run: &TestRun, holds: impl Fn(TestStatus) -> bool) -> Vec<String> {
-    let tests = run.statuses.iter();
+    let tests = run.order.iter();
     tests
-        .filter(|(_, status)| holds(**status))
-        .map(|(id, _)| id.clone())
+        .filter(|id| run.statuses.get(*id).is_some_and(|status| holds(*status)))
+        .cloned()
         .collect()
 }
 
@@ -129,7 +140,7 @@ impl Survey {
         failing
     }
 
-    fn passing(&self) -> Vec<String> {
+    pub(super) fn passing(&self) -> Vec<String> {
         with(&self.run, |status| status == TestStatus::Passed)
     }
 
@@ -151,10 +162,13 @@ impl Survey {
                 )));
             }
             Ended::Crashed => {
-                return Err(Failure::Failed(anyhow!(
-                    "the tests of {repo} could not be run to their end:\n{}",
-                    self.run.output.trim_end()
-                )));
+                let said = self.run.output.trim_end();
+                let crashed = format!("the tests of {repo} could not be run to their end:\n{said}");
+                // Of what all tests share, such as a `conftest.py`.
+                return Err(match self.run.statuses.is_empty() && not_installed(said) {
+                    true => Failure::Asked(anyhow!("{crashed}\n{}", self.how_to_install(args))),
+                    false => Failure::Failed(anyhow!("{crashed}")),
+                });
             }
         }
         if self.run.statuses.is_empty() {
@@ -239,38 +253,20 @@ impl Survey {
         }
     }
 
-    /// Refuses what no edit of a line can mend: modules that are not installed, and sources that cannot be read.
-    pub(super) fn check_readable(&self, checks: &Checks, args: &RepairArgs) -> Outcome<()> {
-        let wanted = &checks.fail_to_pass;
-        let absent: Vec<&str> = wanted
-            .iter()
-            .filter_map(|id| {
-                let mut found = self.absent.iter().filter(|(test, _)| test == id);
-                found.next().map(|(_, module)| module.as_str())
-            })
-            .collect();
-        if absent.len() == wanted.len() {
-            let modules: BTreeSet<&str> = absent.into_iter().collect();
-            let modules: Vec<&str> = modules.into_iter().collect();
-            return Err(Failure::Asked(anyhow!(
-                "the failing tests cannot import {}, which neither {} nor the interpreter has; name one that has it \
-                 with --python PROGRAM, such as that of a virtual environment",
-                modules.join(", "),
-                args.repo.display()
-            )));
-        }
-        let unreadable: Vec<String> = wanted
-            .iter()
-            .filter_map(|id| syntax_error(self.run.failures.get(id)?))
-            .collect();
-        if args.patch_model.is_none() && unreadable.len() == wanted.len() {
-            return Err(Failure::Asked(anyhow!(
-                "the failing tests meet a source that Python cannot read, and a search edits none such: {}; mend it \
-                 by hand, or name a model with --patch-model",
-                unreadable.first().map_or("", String::as_str)
-            )));
-        }
-        Ok(())
+    /// What a search goes by: the lines that failing tests and others run.
+    pub(super) async fn observed(
+        &self,
+        task: &Task,
+        testbeds: &Testbeds,
+        settings: &SearchSettings,
+        screen: Screen,
+    ) -> Outcome<TestsObserved> {
+        let testbed = testbeds(task).map_err(fault)?;
+        let mut workplace = testbed.open().await.failed()?;
+        let observing = observe_after(&self.run, &mut workplace, settings);
+        let observed = patiently(observing, screen).await;
+        workplace.close().await.failed()?;
+        observed.map_err(fault)
     }
 
     /// The issue with what the first failing test tells, where it says nothing of that itself.
@@ -310,34 +306,4 @@ impl Survey {
 fn said(failure: &TestFailure) -> String {
     let line = failure.message.lines().next().unwrap_or_default();
     format!(": {} {line}", failure.kind)
-}
-
-/// `x` of `No module named 'x.y'`.
-fn absent_module(failure: &TestFailure) -> Option<&str> {
-    let (_, rest) = failure.message.split_once("No module named '")?;
-    let name = rest.split(['\'', '.']).next()?;
-    (!name.is_empty()).then_some(name)
-}
-
-fn is_of_the_repository(task: &Task, module: &str) -> bool {
-    let (Place::Folder(folder) | Place::Patched { folder, .. }) = &task.place else {
-        return true;
-    };
-    [folder.clone(), folder.join("src"), folder.join("tests")]
-        .iter()
-        .any(|above| above.join(module).is_dir() || above.join(format!("{module}.py")).is_file())
-}
-
-/// What Python says of a source that it cannot read.
-fn syntax_error(failure: &TestFailure) -> Option<String> {
-    const KINDS: [&str; 3] = ["SyntaxError", "IndentationError", "TabError"];
-    if KINDS.contains(&failure.kind.as_str()) {
-        return Some(format!("{}: {}", failure.kind, failure.message.trim()));
-    }
-    let mut lines = failure.message.lines().map(str::trim);
-    let said = lines.find(|line| {
-        let kind = line.split(':').next().unwrap_or_default();
-        KINDS.contains(&kind.trim_start_matches("E ").trim())
-    });
-    said.map(str::to_owned)
 }

@@ -8,9 +8,9 @@ use std::sync::{
 use async_trait::async_trait;
 use record::Fault;
 use repair::{
-    patch_model::{Answered, PatchModel, PatchRequest},
+    patch_model::{Answered, PatchModel, PatchRequest, SPENT},
     play::StepNote,
-    search::{Fate, Tried},
+    search::{Fate, TestsObserved, Tried},
     workplace::Testbed,
 };
 use rollout::Cx;
@@ -25,11 +25,13 @@ const SHOWN: usize = 10;
 /// Of the others, every how many a line says how many there are.
 const EVERY: usize = 50;
 
-/// A patch model whose plans are told before it is asked.
+/// A patch model whose plans are told before it is asked, and that need not look at the tests once more.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) model: Arc<dyn PatchModel>,
     pub(super) candidates: Arc<Candidates>,
+    /// What the tests of the repository do.
+    pub(super) observed: Option<Arc<TestsObserved>>,
 }
 
 #[async_trait]
@@ -41,7 +43,11 @@ impl PatchModel for Told {
         cx: &mut Cx,
     ) -> Result<Answered, Fault> {
         self.candidates.plan(request);
-        self.model.propose(request, testbed, cx).await
+        let request = PatchRequest {
+            observed: self.observed.clone(),
+            ..request.clone()
+        };
+        self.model.propose(&request, testbed, cx).await
     }
 }
 
@@ -180,7 +186,11 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     }
     let detail = text(&info["detail"]).unwrap_or_default();
     if let Some(error) = text(&info["error"]) {
-        screen.say(format!("     {error}: {detail}"));
+        // Of an end it is the detail that says whether the budget or the candidates came to theirs.
+        screen.say(match error == SPENT {
+            true => format!("     the repair ends here: {detail}"),
+            false => format!("     {error}: {detail}"),
+        });
     }
     let said = ["message", "summary"];
     let said = said.iter().find_map(|key| text(&info[*key]));

@@ -36,6 +36,7 @@ mod recipes;
 mod repair;
 mod repair_asked;
 mod repair_grading;
+mod repair_tests_first;
 mod repair_training;
 mod resume;
 mod rounds;

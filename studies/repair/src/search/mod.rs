@@ -29,8 +29,8 @@ use crate::{
     patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
     workplace::{Testbed, Workplace},
 };
-pub use observation::TestsObserved;
 pub(crate) use observation::{Coverage, observe};
+pub use observation::{TestsObserved, observe_after};
 use ranking::{Ranked, Suspect};
 pub use searched::Searched;
 pub use settings::SearchSettings;

@@ -49,8 +49,21 @@ pub(crate) async fn observe(
     settings: &SearchSettings,
 ) -> Result<TestsObserved, Fault> {
     let all = run(workplace, Vec::new(), false, settings.suite_wall()).await?;
+    let mut observation = observe_after(&all, workplace, settings).await?;
+    observation.test_runs += 1;
+    Ok(observation)
+}
+
+/// The same, where all tests have been run on the fresh checkout already.
+///
+/// # Errors
+/// Infrastructure faults, and a grader fault where the tests cannot be run.
+pub async fn observe_after(
+    all: &TestRun,
+    workplace: &mut Workplace,
+    settings: &SearchSettings,
+) -> Result<TestsObserved, Fault> {
     let mut observation = TestsObserved {
-        test_runs: 1,
         failures: all.failures.clone(),
         ..TestsObserved::default()
     };

@@ -1,7 +1,11 @@
 //! The patch model `search` on a small package in jails: bugs of many kinds are found and mended, whatever runs
 //! in parallel, and it says so where it finds nothing.
 
+<<<<<<< HEAD
 use std::collections::BTreeSet;
+=======
+use std::sync::Arc;
+>>>>>>> 3892ccd (etude repair keeps a patch by a run of all tests, says what ended it, and what keeps tests from being imported)
 
 use crate::place::{Place, all, path};
 use judge::pytest::TestStatus;
@@ -10,7 +14,7 @@ use repair::{
     Issue,
     TestFramework::Unittest,
     patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed, SPENT},
-    search::{Search, SearchSettings},
+    search::{Search, SearchSettings, observe_after},
 };
 
 const SOURCE: &str = "\
@@ -212,6 +216,33 @@ async fn what_runs_in_parallel_changes_nothing() {
         lines
     };
     assert_eq!(untimed(&answers[0]), untimed(&answers[1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_run_all_tests_can_hand_that_on() {
+    let wrong = SOURCE.replace("start + size]", "start - size]");
+    let Some(place) = place(&wrong, 2).await else {
+        return;
+    };
+    let settings = SearchSettings::default();
+    let mut workplace = place.open().await;
+    let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
+    let observed = observe_after(&run, &mut workplace, &settings).await;
+    // All, and with traces those that fail, those that pass, and once more without.
+    assert_eq!(workplace.take_log().len(), 4);
+    workplace.close().await.unwrap();
+    let asked = PatchRequest {
+        observed: Some(Arc::new(observed.unwrap())),
+        ..request()
+    };
+    let handed = search(settings.clone())
+        .answer(&asked, &place.testbed)
+        .await;
+    let alone = search(settings).answer(&request(), &place.testbed).await;
+    let (handed, alone) = (handed.unwrap(), alone.unwrap());
+    assert_eq!(patch(&handed), patch(&alone));
+    assert_eq!(handed.effort.candidates, alone.effort.candidates);
+    assert_eq!(handed.effort.test_runs + 4, alone.effort.test_runs);
 }
 
 #[tokio::test(flavor = "multi_thread")]

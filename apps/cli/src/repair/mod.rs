@@ -7,6 +7,7 @@ mod partial;
 mod readable;
 mod survey;
 mod tell;
+mod waiting;
 mod write;
 
 use std::{
@@ -17,7 +18,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use code::RelativePath;
 use record::{Outcome as Graded, Sampling, Seed, TaskId};
 use repair::{
@@ -29,12 +30,14 @@ use repair::{
     planner::{PLANNER, PlannerConfig, PlannerKind},
     repair_loop::{LoopSettings, RepairLoop},
     search::{Search, SearchSettings},
+    wire::WireFormat,
 };
 use rollout::{Options as RolloutOptions, Roles, Runner};
 
 use self::{
     finish::Ending,
     tell::{Candidates, Told},
+    waiting::Waiting,
 };
 use crate::{
     args,
@@ -63,12 +66,24 @@ pub(crate) struct RepairArgs {
     /// Who plans: openai:http://HOST:PORT/v1#MODEL [default: rules]
     #[arg(long, value_name = "ENDPOINT")]
     model: Option<String>,
+    /// How the model says what it does: text, or tools, which are OpenAI's tool calls
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text",
+        requires = "model"
+    )]
+    model_format: ModelFormat,
     /// Who writes patches: openai:http://HOST:PORT/v1#MODEL [default: a search that needs no model]
     #[arg(long, value_name = "ENDPOINT")]
     patch_model: Option<String>,
     /// The environment variable that holds the key of the endpoints
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
+    /// Seconds that one answer of a model may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", allow_negative_numbers = true, value_parser = args::seconds)]
+    model_timeout: Duration,
     /// Candidate patches that the search runs at most
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     budget: u32,
@@ -95,6 +110,12 @@ pub(crate) struct RepairArgs {
     json: bool,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModelFormat {
+    Text,
+    Tools,
+}
+
 pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -118,7 +139,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             .with_context(|| format!("--traces {}", traces.display()))
             .asked()?;
     }
-    let roles = roles(args).await?;
+    let roles = roles(args, screen).await?;
     let seconds = args.test_timeout.as_secs_f64();
     let settings = SandboxSettings {
         python: args.python.clone(),
@@ -243,6 +264,10 @@ fn config(args: &RepairArgs) -> RepairConfig {
             } else {
                 PlannerKind::Rules
             },
+            format: match args.model_format {
+                ModelFormat::Text => WireFormat::Text,
+                ModelFormat::Tools => WireFormat::Tools,
+            },
             rule_fallback: true,
             ..PlannerConfig::default()
         },
@@ -279,7 +304,7 @@ fn search(settings: SearchSettings, candidates: &Arc<Candidates>) -> Outcome<Arc
 }
 
 /// Models bound to the roles that are asked.
-async fn roles(args: &RepairArgs) -> Outcome<Roles> {
+async fn roles(args: &RepairArgs, screen: Screen) -> Outcome<Roles> {
     let named = [
         ("--model", PLANNER, &args.model),
         ("--patch-model", PATCHER, &args.patch_model),
@@ -287,7 +312,7 @@ async fn roles(args: &RepairArgs) -> Outcome<Roles> {
     let endpoint = |model| NamedEndpoint {
         model,
         api_key_env: args.api_key_env.as_deref(),
-        timeout_s: 600.0,
+        timeout_s: args.model_timeout.as_secs_f64(),
     };
     for (flag, _, model) in &named {
         if let Some(model) = model {
@@ -295,10 +320,14 @@ async fn roles(args: &RepairArgs) -> Outcome<Roles> {
         }
     }
     let mut roles = Roles::default();
-    for (_, role, model) in named {
+    for (flag, role, model) in named {
         if let Some(model) = model {
-            let endpoint = endpoint(model).open().await?;
-            roles = roles.bind_messages(role, endpoint, Sampling::greedy(4096));
+            let waiting = Arc::new(Waiting {
+                policy: endpoint(model).open().await?,
+                flag,
+                screen,
+            });
+            roles = roles.bind_messages(role, waiting, Sampling::greedy(4096));
         }
     }
     Ok(roles)

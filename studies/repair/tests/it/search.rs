@@ -1,11 +1,7 @@
 //! The patch model `search` on a small package in jails: bugs of many kinds are found and mended, whatever runs
 //! in parallel, and it says so where it finds nothing.
 
-<<<<<<< HEAD
-use std::collections::BTreeSet;
-=======
-use std::sync::Arc;
->>>>>>> 3892ccd (etude repair keeps a patch by a run of all tests, says what ended it, and what keeps tests from being imported)
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::place::{Place, all, path};
 use judge::pytest::TestStatus;

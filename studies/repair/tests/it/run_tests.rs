@@ -299,6 +299,29 @@ async fn some_tests_run_in_the_order_of_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_of_objects_are_in_no_message() {
+    let text = "import unittest\n\n\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        \
+                raise ValueError(object(), 'at 0x12 or 0xffffffffff')\n";
+    for framework in [Pytest, Unittest] {
+        let Some(place) = place(framework, text).await else {
+            continue;
+        };
+        let mut workplace = place.open().await;
+        let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
+        let messages: Vec<&str> = run
+            .failures
+            .values()
+            .map(|it| it.message.as_str())
+            .collect();
+        assert_eq!(
+            messages,
+            ["(<object object at 0x...>, 'at 0x12 or 0xffffffffff')"]
+        );
+        workplace.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_are_those_that_each_test_runs() {
     for framework in [Pytest, Unittest] {
         let text = match framework {

@@ -163,7 +163,15 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     for id in &args.tests {
         is_there(&checkout, id)?;
     }
-    sandboxes.python(framework).asked()?;
+    let python = sandboxes.python(framework).asked()?;
+    if let Ok(first) = sandboxes.python(TestFramework::Unittest)
+        && first != python
+    {
+        screen.say(format!(
+            "note: {first}, the first python3 of PATH, has no pytest, and {python} has; name the one that you mean with \
+             --python"
+        ));
+    }
     let mut task = Task {
         id: TaskId(name(&args.repo)),
         public: Public {

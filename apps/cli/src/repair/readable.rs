@@ -87,7 +87,9 @@ impl Survey {
     }
 
     pub(super) fn how_to_install(&self, args: &RepairArgs) -> String {
-        let repo = args.repo.display();
+        // Without a folder in it, a name would be that of a package of the registry.
+        let repo = std::path::absolute(&args.repo).unwrap_or_else(|_| args.repo.clone());
+        let repo = repo.display();
         format!(
             "{} has not what the tests need. Make an environment that has it, such as with\n  \
              python3 -m venv VENV && VENV/bin/pip install pytest {repo}\n\

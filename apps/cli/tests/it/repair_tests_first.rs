@@ -137,7 +137,7 @@ fn tests_that_cannot_be_imported_are_told_before_a_search() {
             "no module of tests of",
             "the first, tests.test_price, says",
             error,
-            "pip install pytest",
+            &format!("pip install pytest {}", shop.display()),
             "--python VENV/bin/python",
         ];
         says(&output, 2, &parts);
@@ -158,11 +158,23 @@ fn the_first_python_of_the_path_runs_the_tests() {
     let folders = [bin.clone()]
         .into_iter()
         .chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
     let output = repair(scratch.path(), &shop, &[])
-        .env("PATH", std::env::join_paths(folders).unwrap())
+        .env("PATH", &path)
         .output()
         .unwrap();
     says(&output, 0, &[&format!("with {}/python", bin.display())]);
+    // Whether another one has it or none: it is said that this one does not.
+    let output = repair(scratch.path(), &shop, &["--framework", "pytest"])
+        .env("PATH", &path)
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    let named = said.lines().find(|line| line.contains("has no pytest"));
+    assert!(
+        named.is_some_and(|line| line.contains(bin.to_str().unwrap())),
+        "{said}"
+    );
 }
 
 #[test]

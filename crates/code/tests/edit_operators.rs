@@ -172,6 +172,36 @@ const MISTAKES: &[(&str, &str, Family)] = &[
         Family::StringConstant,
     ),
     (
+        "def f(a):\n    if a:\n        return 1\n        return 2\n",
+        "def f(a):\n    if a:\n        return 1\n    return 2\n",
+        Family::Move,
+    ),
+    (
+        "class A:\n    def f(self, a):\n        return [b + c for b, c in zip(a)] + self.d\n",
+        "class A:\n    def f(self, a):\n        return [b + c for b, c in zip(a, self.d)] + self.d\n",
+        Family::Argument,
+    ),
+    (
+        "def f(n):\n    n = int(n)\n    return n % 3\n",
+        "def f(n):\n    n = abs(int(n))\n    return n % 3\n",
+        Family::Conversion,
+    ),
+    (
+        "def f(n):\n    return n % 10 in (11, 12, 13)\n",
+        "def f(n):\n    return n % 100 in (11, 12, 13)\n",
+        Family::Constant,
+    ),
+    (
+        "def f(a, b):\n    b.go(a.x)\n    b.go(b.y)\n",
+        "def f(a, b):\n    b.go(a.x)\n    b.go(a.x)\n",
+        Family::Attribute,
+    ),
+    (
+        "def f(low):\n    if low is None:\n        return 0\n    return low + 1\ndef g(high):\n    return high + 1\n",
+        "def f(low):\n    if low is None:\n        return 0\n    return low + 1\ndef g(high):\n    if high is None:\n        return 0\n    return high + 1\n",
+        Family::Guard,
+    ),
+    (
         "def f(a):\n    return g(a, True)\n",
         "def f(a):\n    return g(a, False)\n",
         Family::Constant,
@@ -228,6 +258,46 @@ fn values_that_came_and_should_have_lead_to_constants() {
     };
     assert_eq!(likeliest(Family::StringConstant), "', '");
     assert_eq!(likeliest(Family::Exception), "OverflowError");
+}
+
+#[test]
+fn what_failures_and_names_speak_for_is_likelier() {
+    let cost = |broken: &str, fixed: &str, hints: &Hints| {
+        let found = all(broken, hints);
+        let mends = found.iter().find(|it| it.edit.apply(broken) == fixed);
+        mends
+            .unwrap_or_else(|| panic!("nothing makes\n{broken}into\n{fixed}"))
+            .cost
+    };
+    let lacking = Hints {
+        lacking: vec![("g".to_owned(), vec!["size".to_owned()])],
+        ..Hints::default()
+    };
+    let (broken, fixed) = (
+        "def g(a, size):\n    return a\ndef f(a, n):\n    return g(a)\n",
+        "def g(a, size):\n    return a\ndef f(a, n):\n    return g(a, n)\n",
+    );
+    assert!(cost(broken, fixed, &lacking) < 1.5);
+    // A value is called like the place that it is kept in, or handed to.
+    let none = Hints::default();
+    let [key, value, cost_] = ["key", "value", "cost"].map(|name| {
+        let class = |kept: &str| {
+            format!("class A:\n    def __init__(self, key, value, cost, x):\n        self.value = {kept}\n")
+        };
+        let broken = class("x");
+        cost(&broken, &class(name), &none)
+    });
+    assert!(value < key && value < cost_);
+    let unbound = Hints {
+        raised: vec!["UnboundLocalError".to_owned()],
+        words: vec!["text".to_owned()],
+        ..Hints::default()
+    };
+    let (broken, fixed) = (
+        "def f(a):\n    if a:\n        text = a.name\n        return text\n    return text\n",
+        "def f(a):\n    if a:\n        text = a.name\n        return text\n    text = a.name\n    return text\n",
+    );
+    assert!(cost(broken, fixed, &unbound) < cost(broken, fixed, &none) - 1.0);
 }
 
 #[test]

@@ -6,8 +6,7 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Candidate, Family, Hints,
-    ingredients::{Ingredients, Neglected},
+    Candidate, Family, Hints, ingredients::Ingredients, neglected::Neglected, siblings::Siblings,
     vocabulary::Vocabulary,
 };
 use crate::sites::{Edit, Scope, SiteIndex, Sites, Source};
@@ -17,6 +16,7 @@ pub(super) struct Bench<'s, 'a> {
     pub(super) source: &'a Source,
     pub(super) vocabulary: Vocabulary<'a>,
     pub(super) ingredients: Ingredients<'s, 'a>,
+    pub(super) siblings: Siblings<'a>,
     /// By where functions begin.
     neglected: FxHashMap<TextSize, Neglected<'a>>,
     pub(super) hints: &'s Hints,
@@ -35,6 +35,7 @@ impl<'s, 'a> Bench<'s, 'a> {
             source: sites.source(),
             vocabulary: Vocabulary::of(sites),
             ingredients: Ingredients::of(sites),
+            siblings: Siblings::of(sites),
             neglected: FxHashMap::default(),
             hints,
             weight,

@@ -1,9 +1,9 @@
 //! Calls: their arguments, what is called, and calls too many or too few.
 
-use ruff_python_ast::{AnyNodeRef, Expr, ExprCall};
-use ruff_text_size::{Ranged, TextRange, TextSize};
+use ruff_python_ast::{Expr, ExprCall};
+use ruff_text_size::{Ranged, TextRange};
 
-use super::{Family, arithmetic, bench::Bench, constants::likeness, vocabulary::push_new};
+use super::{Family, arguments, arithmetic, bench::Bench, constants::likeness};
 use crate::sites::{BoundBy, Edit, ScopeKind, SiteIndex};
 
 /// Functions and methods that are taken for one another.
@@ -223,8 +223,22 @@ fn callee(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall) {
 
 fn arguments(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall) {
     let positional = &call.arguments.args;
-    for pair in positional.windows(2) {
-        swap(bench, at, &pair[0], &pair[1], 1.4);
+    let parameters = arguments::parameters_of(bench, at, call);
+    for (place, pair) in positional.windows(2).enumerate() {
+        // Each is called like the parameter of the other.
+        let is_called = |argument: &Expr, place: usize| {
+            let parameter = parameters.get(place);
+            let text = bench.text(argument);
+            parameter.is_some_and(|it| text.rsplit('.').next() == Some(it.name))
+        };
+        let is_crossed = is_called(&pair[0], place + 1) || is_called(&pair[1], place);
+        let is_straight = is_called(&pair[0], place) || is_called(&pair[1], place + 1);
+        let cost = match (is_crossed, is_straight) {
+            (true, false) => 0.6,
+            (false, true) => 2.0,
+            _ => 1.4,
+        };
+        swap(bench, at, &pair[0], &pair[1], cost);
     }
     if let [first, _, third] = &**positional {
         swap(bench, at, first, third, 2.6);
@@ -245,7 +259,7 @@ fn arguments(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall) {
         let cost = if is_last { 2.2 } else { 3.0 };
         bench.push(Family::Argument, cost, at, Edit::replace(span, ""));
     }
-    missing(bench, at, call, &all);
+    arguments::missing(bench, at, call, &all);
     swapped_keywords(bench, at, call);
 }
 
@@ -263,119 +277,6 @@ fn swapped_keywords(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall) {
             swap(bench, at, &pair[0].value, &pair[1].value, 2.2);
         }
     }
-}
-
-/// Arguments that other calls of the same function have, and names that parameters share.
-fn missing(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall, all: &[TextRange]) {
-    let callee = bench.text(&*call.func);
-    let close = call.arguments.end() - TextSize::from(1);
-    let end = all.last().map_or(close, |last| last.end());
-    let separator = if all.is_empty() { "" } else { ", " };
-    let add = |bench: &mut Bench<'_, '_>, cost: f64, text: &str| {
-        let edit = Edit::insert(end, format!("{separator}{text}"));
-        bench.push(Family::Argument, cost, at, edit);
-    };
-    let mut keywords: Vec<&str> = Vec::new();
-    let mut positional: Vec<&str> = Vec::new();
-    for other in bench.vocabulary.calls.get(callee).into_iter().flatten() {
-        let AnyNodeRef::ExprCall(other) = bench.sites.node(*other) else {
-            continue;
-        };
-        for keyword in &other.arguments.keywords {
-            let is_known = call
-                .arguments
-                .keywords
-                .iter()
-                .any(|own| own.arg == keyword.arg);
-            if keyword.arg.is_some() && !is_known {
-                push_new(&mut keywords, bench.source.slice(keyword));
-            }
-        }
-        for argument in other.arguments.args.iter().skip(call.arguments.args.len()) {
-            push_new(&mut positional, bench.source.slice(argument));
-        }
-    }
-    for keyword in keywords.into_iter().take(4) {
-        add(bench, 2.4, keyword);
-    }
-    if call.arguments.keywords.is_empty() {
-        for argument in positional.into_iter().take(4) {
-            add(bench, 2.6, argument);
-        }
-    }
-    let parameters = parameters_of(bench, at, call);
-    let Some(function) = bench.function(at) else {
-        return;
-    };
-    let own: Vec<&str> = function.bound.iter().map(|bound| bound.name).collect();
-    let given = call.arguments.args.len();
-    for (place, name) in parameters.iter().enumerate().skip(given) {
-        let is_given = call
-            .arguments
-            .keywords
-            .iter()
-            .any(|keyword| keyword.arg.as_ref().is_some_and(|arg| arg == *name));
-        if is_given || !own.contains(name) {
-            continue;
-        }
-        if place == given && call.arguments.keywords.is_empty() {
-            add(bench, 1.4, name);
-        }
-        add(bench, 1.6, &format!("{name}={name}"));
-    }
-    if call.arguments.keywords.is_empty() && parameters.is_empty() {
-        let mut names: Vec<&str> = Vec::new();
-        for bound in &function.bound {
-            let is_used = all
-                .iter()
-                .any(|range| bench.source.slice(*range) == bound.name);
-            if bound.by == BoundBy::Parameter && bound.name != "self" && !is_used {
-                push_new(&mut names, bound.name);
-            }
-        }
-        for name in names.into_iter().take(3) {
-            add(bench, 3.0, name);
-        }
-    }
-}
-
-/// Names of the parameters of what is called, if this file defines it.
-fn parameters_of<'a>(bench: &Bench<'_, 'a>, at: SiteIndex, call: &ExprCall) -> Vec<&'a str> {
-    let (name, is_method) = match &*call.func {
-        Expr::Name(name) => (name.id.as_str(), false),
-        Expr::Attribute(attribute) => {
-            let object = bench.text(&*attribute.value);
-            if object != "self" && object != "cls" && !object.starts_with("super(") {
-                return Vec::new();
-            }
-            (attribute.attr.as_str(), true)
-        }
-        _ => return Vec::new(),
-    };
-    let own_class = bench
-        .function(at)
-        .and_then(|function| bench.sites.class(function))
-        .map(|class| class.range);
-    let mut matching = bench.sites.scopes().filter_map(|(_, scope)| {
-        let function = scope
-            .function()
-            .filter(|function| function.name.as_str() == name)?;
-        let class = bench.sites.class(scope).map(|class| class.range);
-        let fits = if is_method {
-            class.is_some() && class == own_class
-        } else {
-            class.is_none()
-        };
-        fits.then_some(function)
-    });
-    let Some(function) = matching.next() else {
-        return Vec::new();
-    };
-    let names = function.parameters.iter_non_variadic_params();
-    names
-        .map(|parameter| parameter.name().as_str())
-        .skip(usize::from(is_method))
-        .collect()
 }
 
 fn range_bounds(bench: &mut Bench<'_, '_>, at: SiteIndex, call: &ExprCall) {

@@ -47,6 +47,15 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
     }
     let cost = if is_place { 3.4 } else { 2.4 };
     bench.replace(Family::Constant, cost, at, "None");
+    for (other, cost) in scaled(value) {
+        bench.replace(Family::Constant, cost, at, &other.to_string());
+    }
+    if let Some(least) = least_modulus(bench, at, value) {
+        for (nth, other) in [next_round(least), least].into_iter().enumerate() {
+            let cost = 0.4 + 0.6 * nth as f64;
+            bench.replace(Family::Constant, cost, at, &other.to_string());
+        }
+    }
     for mismatch in &bench.hints.mismatches.clone() {
         let parse = |text: &str| text.trim().parse::<i64>().ok();
         let (Some(got), Some(expected)) = (parse(&mismatch.got), parse(&mismatch.expected)) else {
@@ -62,6 +71,67 @@ pub(super) fn number(bench: &mut Bench<'_, '_>, at: SiteIndex, literal: &ExprNum
         }
     }
     near_numbers(bench, at, range, text);
+}
+
+/// The same digits another place to the left or the right, and other units of time.
+fn scaled(value: i64) -> Vec<(i64, f64)> {
+    const UNITS: [i64; 5] = [7, 12, 24, 60, 3600];
+    let mut found = Vec::new();
+    if value >= 10 && value % 10 == 0 {
+        found.extend([(value / 10, 1.6), (value.saturating_mul(10), 1.6)]);
+        found.push((value.saturating_mul(100), 2.6));
+        if value % 100 == 0 {
+            found.push((value / 100, 2.6));
+        }
+    }
+    if value >= 4 && value.count_ones() == 1 {
+        found.extend([(value / 2, 2.0), (value.saturating_mul(2), 2.0)]);
+    }
+    if UNITS.contains(&value) {
+        found.extend(UNITS.iter().filter(|it| **it != value).map(|it| (*it, 2.4)));
+    }
+    found
+}
+
+/// The least modulus `m` in place of `value` with which `x % m` can be what it is compared with; `None` where it
+/// can be that already.
+fn least_modulus(bench: &Bench<'_, '_>, at: SiteIndex, value: i64) -> Option<i64> {
+    let range = bench.node(at).range();
+    let mut around = bench.sites.ancestors(at).map(|index| bench.node(index));
+    let AnyNodeRef::ExprBinOp(modulo) = around.next()? else {
+        return None;
+    };
+    let AnyNodeRef::ExprCompare(compare) = around.next()? else {
+        return None;
+    };
+    if modulo.op != Operator::Mod || modulo.right.range() != range {
+        return None;
+    }
+    let others = std::iter::once(&*compare.left).chain(&compare.comparators);
+    let others = others.filter(|other| !other.range().contains_range(range));
+    let mut most = None;
+    for other in others {
+        let parts = match other {
+            Expr::Tuple(tuple) => &tuple.elts[..],
+            Expr::List(list) => &list.elts,
+            Expr::Set(set) => &set.elts,
+            one => std::slice::from_ref(one),
+        };
+        let numbers = parts
+            .iter()
+            .filter_map(|part| integer(part.as_number_literal_expr()?));
+        most = most.max(numbers.max());
+    }
+    most.filter(|most| *most >= value)?.checked_add(1)
+}
+
+/// The least power of ten that is no less.
+fn next_round(least: i64) -> i64 {
+    let powers = std::iter::successors(Some(10_i64), |power| power.checked_mul(10));
+    powers
+        .into_iter()
+        .find(|power| *power >= least)
+        .unwrap_or(least)
 }
 
 /// Whether a number is added or subtracted.
@@ -191,7 +261,14 @@ pub(super) fn string(bench: &mut Bench<'_, '_>, at: SiteIndex) {
     for (shape, cost) in shapes {
         push(bench, cost, &shape);
     }
+    // A text in place of itself changes nothing.
+    let is_same = matches!(
+        bench.parent(at),
+        Some(AnyNodeRef::Arguments(arguments))
+            if matches!(&*arguments.args, [a, b] if bench.text(a) == bench.text(b))
+    );
     if content.chars().count() <= 1 {
+        let less = if is_same { 1.6 } else { 0.0 };
         for (other, cost) in [
             (" ", 2.2),
             ("", 2.4),
@@ -203,7 +280,7 @@ pub(super) fn string(bench: &mut Bench<'_, '_>, at: SiteIndex) {
             (":", 2.7),
             ("/", 2.7),
         ] {
-            push(bench, cost, other);
+            push(bench, cost - less, other);
         }
     }
     let function = bench.function(at).map(|function| function.range);

@@ -6,7 +6,8 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 use super::{
     Family,
     bench::Bench,
-    ingredients::{Collection, Neglected},
+    ingredients::{Adapted, Piece},
+    neglected::{Collection, Neglected},
     vocabulary::push_new,
 };
 use crate::sites::{BoundBy, Scope, ScopeKind, SiteIndex};
@@ -110,8 +111,15 @@ fn offers(bench: &mut Bench<'_, '_>, at: SiteIndex, place: TextSize) -> Vec<Offe
     for (cost, line) in steps(bench, at) {
         add(cost, Family::Insertion, vec![line]);
     }
-    for (cost, family, lines) in copies(bench, at, function, &neglected, is_in_loop) {
+    let is_behind = place > bench.node(at).start();
+    for (cost, family, lines) in copies(bench, at, function, &neglected, is_in_loop, is_behind) {
         add(cost, family, lines);
+    }
+    // What has nothing to do waits for something.
+    if is_lone_pass(bench, at) {
+        for offer in &mut found {
+            offer.cost -= 0.8;
+        }
     }
     found.sort_by(|a, b| {
         a.cost
@@ -120,6 +128,11 @@ fn offers(bench: &mut Bench<'_, '_>, at: SiteIndex, place: TextSize) -> Vec<Offe
     });
     found.truncate(MOST);
     found
+}
+
+fn is_lone_pass(bench: &Bench<'_, '_>, at: SiteIndex) -> bool {
+    let is_alone = bench.block(at).is_some_and(|(block, _)| block.len() == 1);
+    is_alone && bench.node(at).is_stmt_pass()
 }
 
 /// Names that a statement at `place` would be about: targets of loops around it, what is never read, and what was
@@ -270,6 +283,7 @@ fn copies<'a>(
     function: &Scope<'a>,
     neglected: &Neglected<'_>,
     is_in_loop: bool,
+    is_behind: bool,
 ) -> Vec<(f64, Family, Vec<String>)> {
     let statement = bench.node(at).range();
     let class = bench.sites.class(function).map(|class| class.range);
@@ -281,16 +295,13 @@ fn copies<'a>(
         }
         None => Vec::new(),
     };
+    let around = around_place(bench, at, is_behind);
     let mut found: Vec<(f64, Family, Vec<String>)> = Vec::new();
-    for piece in bench.ingredients.statements.iter().copied() {
-        let text = bench.text(piece);
-        let is_own = function.range.contains_range(piece);
-        let is_near = class.is_some_and(|class| class.contains_range(piece));
-        if piece == statement
-            || neighbours.contains(&text)
-            || text.contains("\"\"\"")
-            || !bench.ingredients.fits(piece, function)
-        {
+    for piece in &bench.ingredients.statements {
+        let (range, text) = (piece.range, bench.text(piece.range));
+        let is_own = function.range.contains_range(range);
+        let is_near = class.is_some_and(|class| class.contains_range(range));
+        if range == statement || neighbours.contains(&text) || text.contains("\"\"\"") {
             continue;
         }
         let ends = |word: &str| text.trim_end().ends_with(word);
@@ -312,25 +323,78 @@ fn copies<'a>(
                 cost -= 1.2;
             }
         }
-        let used = neglected.used_by(bench.ingredients.names(piece));
+        let used = neglected.used_by(bench.ingredients.names(range));
         cost -= 1.1 * used.min(2) as f64;
-        if binds_a_name(text) {
-            cost += 0.8;
+        match bound_name(text) {
+            Some(name) if is_unbound(bench, name) => cost -= 2.2,
+            Some(_) => cost += 0.8,
+            None => {}
         }
         let family = if is_check {
             Family::Guard
         } else {
             Family::Insertion
         };
-        found.push((cost, family, bench.lines_of(piece)));
+        let lines = bench.lines_of(range);
+        let adapted = bench
+            .ingredients
+            .adapted(piece, function, &bench.vocabulary);
+        for adapted in adapted.iter() {
+            let lines: Vec<String> = lines.iter().map(|line| adapted.of(line)).collect();
+            if neighbours.contains(&&*lines.join("\n")) {
+                continue;
+            }
+            let fitting = in_place(piece, adapted, around);
+            found.push((cost + adapted.cost - fitting, family, lines));
+        }
     }
     found
 }
 
-/// Whether a statement is an assignment to a bare name.
-fn binds_a_name(text: &str) -> bool {
-    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    end.is_some_and(|end| text[end..].trim_start().starts_with("= "))
+/// How much speaks for a piece because what stands around it stands around the place too.
+fn in_place(piece: &Piece<'_>, adapted: &Adapted, (before, behind): (&str, &str)) -> f64 {
+    let is_same = |theirs: &str, ours: &str| !theirs.is_empty() && adapted.of(theirs) == ours;
+    let same = is_same(piece.before, before) || is_same(piece.behind, behind);
+    // Both begin, or end, what they stand in.
+    let ends = piece.before.is_empty() && before.is_empty();
+    let closes = piece.behind.is_empty() && behind.is_empty();
+    match (same, ends || closes) {
+        (true, _) => 1.2,
+        (false, true) => 0.3,
+        (false, false) => 0.0,
+    }
+}
+
+/// What would stand before and behind a new statement before or, where `is_behind`, behind the one at `at`.
+fn around_place<'a>(bench: &Bench<'_, 'a>, at: SiteIndex, is_behind: bool) -> (&'a str, &'a str) {
+    let own = bench.text(bench.node(at));
+    let Some((block, place)) = bench.block(at) else {
+        return ("", "");
+    };
+    let text = |at: Option<usize>| {
+        let statement = at.and_then(|at| block.get(at));
+        statement.map_or("", |statement| bench.text(statement))
+    };
+    match is_behind {
+        true => (own, text(Some(place + 1))),
+        false => (text(place.checked_sub(1)), own),
+    }
+}
+
+/// The bare name that a statement is an assignment to.
+fn bound_name(text: &str) -> Option<&str> {
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_')?;
+    let is_assigned = text[end..].trim_start().starts_with("= ");
+    is_assigned.then_some(&text[..end])
+}
+
+/// Whether a failure says that a name has no value.
+fn is_unbound(bench: &Bench<'_, '_>, name: &str) -> bool {
+    let hints = bench.hints;
+    let came = hints.raised.iter();
+    came.clone()
+        .any(|it| matches!(it.as_str(), "UnboundLocalError" | "NameError"))
+        && hints.words.iter().any(|word| word == name)
 }
 
 pub(super) fn is_in_loop(bench: &Bench<'_, '_>, at: SiteIndex) -> bool {
@@ -377,7 +441,7 @@ mod tests {
 
     #[test]
     fn assignments_to_bare_names_are_told() {
-        assert!(binds_a_name("total = 1"));
+        assert_eq!(bound_name("total = 1"), Some("total"));
         for other in [
             "self.total = 1",
             "a[0] = 1",
@@ -385,7 +449,7 @@ mod tests {
             "f(a = 1)",
             "a == 1",
         ] {
-            assert!(!binds_a_name(other), "{other}");
+            assert_eq!(bound_name(other), None);
         }
     }
 }

@@ -10,6 +10,8 @@ pub struct Hints {
     pub not_raised: Vec<String>,
     /// Functions, and methods with a dot before them, that would make the expected values of those that came.
     pub conversions: Vec<String>,
+    /// Calls without arguments that they need: what is called, and the parameters.
+    pub lacking: Vec<(String, Vec<String>)>,
     /// Words of the failure and the issue: names and strings that play a part.
     pub words: Vec<String>,
 }

@@ -3,26 +3,56 @@
 //! Fixes are mostly made of code near by (Barr et al. 2014). A piece is only offered where every name in it is
 //! bound.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, rc::Rc};
 
 use ruff_python_ast::{AnyNodeRef, Expr, ExprContext, Stmt};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bench::blocks;
+use super::{bench::blocks, constants::likeness, forgotten::renamed, vocabulary::Vocabulary};
 use crate::sites::{BoundBy, Scope, ScopeKind, SiteIndex, Sites};
 
 /// Longer pieces are more than one edit is about.
 const MAX_PIECE: usize = 160;
+/// Names of a piece that are exchanged at most.
+const MAX_STRANGE: usize = 2;
+
+/// A piece of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) range: TextRange,
+    /// Of the function that it stands in.
+    function: Option<TextSize>,
+    /// What stands before and behind it in its block; empty where there is nothing.
+    pub(super) before: &'a str,
+    pub(super) behind: &'a str,
+}
+
+/// A piece as it could be written elsewhere.
+#[derive(Clone, Debug)]
+pub(super) struct Adapted {
+    /// Names that have no meaning there, and what they become.
+    pub(super) names: Vec<(String, String)>,
+    /// More than that of the piece as it is.
+    pub(super) cost: f64,
+}
+
+impl Adapted {
+    /// `text` with these names.
+    pub(super) fn of(&self, text: &str) -> String {
+        let names = self.names.iter();
+        names.fold(text.to_owned(), |text, (from, to)| renamed(&text, from, to))
+    }
+}
 
 /// All lists are in the order of the text.
 #[derive(Debug)]
 pub(super) struct Ingredients<'s, 'a> {
     sites: &'s Sites<'a>,
-    /// Statements that do something beside binding a local name, and checks that leave.
-    pub(super) statements: Vec<TextRange>,
+    /// Statements that do something, and checks that leave.
+    pub(super) statements: Vec<Piece<'a>>,
     /// Operands of conditions.
-    pub(super) conditions: Vec<TextRange>,
+    pub(super) conditions: Vec<Piece<'a>>,
     /// Conditions of comprehensions, each with the name that it is about.
     pub(super) filters: Vec<(TextRange, &'a str)>,
     /// Names that are read, by where.
@@ -31,6 +61,7 @@ pub(super) struct Ingredients<'s, 'a> {
     bound: FxHashSet<&'a str>,
     /// By the function's start, what its names can be.
     visible: RefCell<FxHashMap<TextSize, FxHashSet<&'a str>>>,
+    adapted: RefCell<FxHashMap<(TextRange, TextSize), Rc<[Adapted]>>>,
 }
 
 impl<'s, 'a> Ingredients<'s, 'a> {
@@ -43,6 +74,7 @@ impl<'s, 'a> Ingredients<'s, 'a> {
             loads: Vec::new(),
             bound: FxHashSet::default(),
             visible: RefCell::default(),
+            adapted: RefCell::default(),
         };
         for (_, scope) in sites.scopes() {
             found.bound.extend(scope.bound.iter().map(|it| it.name));
@@ -62,7 +94,7 @@ impl<'s, 'a> Ingredients<'s, 'a> {
                 self.loads.push((name.start(), name.id.as_str()));
             }
             AnyNodeRef::StmtIf(branch) => {
-                self.operands(&branch.test);
+                self.operands(index, &branch.test);
                 let leaves = matches!(
                     &*branch.body,
                     [Stmt::Return(_) | Stmt::Raise(_) | Stmt::Break(_) | Stmt::Continue(_)]
@@ -73,15 +105,15 @@ impl<'s, 'a> Ingredients<'s, 'a> {
             }
             AnyNodeRef::ElifElseClause(clause) => {
                 if let Some(test) = &clause.test {
-                    self.operands(test);
+                    self.operands(index, test);
                 }
             }
-            AnyNodeRef::StmtWhile(repetition) => self.operands(&repetition.test),
-            AnyNodeRef::StmtAssert(assertion) => self.operands(&assertion.test),
-            AnyNodeRef::ExprIf(choice) => self.operands(&choice.test),
+            AnyNodeRef::StmtWhile(repetition) => self.operands(index, &repetition.test),
+            AnyNodeRef::StmtAssert(assertion) => self.operands(index, &assertion.test),
+            AnyNodeRef::ExprIf(choice) => self.operands(index, &choice.test),
             AnyNodeRef::ExprBoolOp(operation) => {
                 for operand in &operation.values {
-                    self.operands(operand);
+                    self.operands(index, operand);
                 }
             }
             AnyNodeRef::Comprehension(comprehension) => {
@@ -110,17 +142,56 @@ impl<'s, 'a> Ingredients<'s, 'a> {
         let range = self.sites.node(index).range();
         let is_inside = self.sites.function(index).is_some();
         if is_inside && range.len().to_usize() <= MAX_PIECE {
-            self.statements.push(range);
+            let (before, behind) = self.neighbours(index);
+            self.statements.push(Piece {
+                range,
+                function: self.start_of_function(index),
+                before,
+                behind,
+            });
         }
     }
 
-    fn operands(&mut self, condition: &Expr) {
+    fn start_of_function(&self, index: SiteIndex) -> Option<TextSize> {
+        let function = self.sites.function(index);
+        function.map(|function| function.range.start())
+    }
+
+    fn neighbours(&self, index: SiteIndex) -> (&'a str, &'a str) {
+        let range = self.sites.node(index).range();
+        let parent = self.sites.site(index).parent;
+        let blocks = parent.map(|parent| blocks(self.sites.node(parent)));
+        let found = blocks.into_iter().flatten().find_map(|block| {
+            let place = block.iter().position(|it| it.range() == range)?;
+            Some((block, place))
+        });
+        let Some((block, place)) = found else {
+            return ("", "");
+        };
+        let text = |at: Option<usize>| {
+            let statement = at.and_then(|at| block.get(at));
+            statement.map_or("", |statement| self.sites.source().slice(statement))
+        };
+        (text(place.checked_sub(1)), text(Some(place + 1)))
+    }
+
+    fn operands(&mut self, index: SiteIndex, condition: &Expr) {
         match condition {
-            Expr::BoolOp(operation) => operation.values.iter().for_each(|it| self.operands(it)),
+            Expr::BoolOp(operation) => {
+                for value in &operation.values {
+                    self.operands(index, value);
+                }
+            }
             _ => {
                 let range = condition.range();
-                if range.len().to_usize() <= MAX_PIECE && !self.conditions.contains(&range) {
-                    self.conditions.push(range);
+                let is_known = self.conditions.iter().any(|piece| piece.range == range);
+                if range.len().to_usize() <= MAX_PIECE && !is_known {
+                    self.conditions.push(Piece {
+                        range,
+                        function: self.start_of_function(index),
+                        before: "",
+                        behind: "",
+                    });
                 }
             }
         }
@@ -152,6 +223,105 @@ impl<'s, 'a> Ingredients<'s, 'a> {
         })
     }
 
+    /// What the names of a piece would have to become in `function`, the likeliest first: nothing where all have a
+    /// meaning there; `None` of it where too many have none.
+    pub(super) fn adapted(
+        &self,
+        piece: &Piece<'a>,
+        function: &Scope<'a>,
+        vocabulary: &Vocabulary<'a>,
+    ) -> Rc<[Adapted]> {
+        let key = (piece.range, function.range.start());
+        if let Some(known) = self.adapted.borrow().get(&key) {
+            return known.clone();
+        }
+        let found: Rc<[Adapted]> = self.adapt(piece, function, vocabulary).into();
+        self.adapted.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    fn adapt(
+        &self,
+        piece: &Piece<'a>,
+        function: &Scope<'a>,
+        vocabulary: &Vocabulary<'a>,
+    ) -> Vec<Adapted> {
+        if self.fits(piece.range, function) {
+            return vec![Adapted {
+                names: Vec::new(),
+                cost: 0.0,
+            }];
+        }
+        let inner = self.inner_names(piece.range);
+        let mut strange: Vec<&str> = Vec::new();
+        let mut own: Vec<&str> = Vec::new();
+        for name in self.names(piece.range) {
+            let is_strange = {
+                let visible = self.visible.borrow();
+                let visible = visible.get(&function.range.start());
+                !visible.is_some_and(|visible| visible.contains(name))
+            };
+            let list = match is_strange && self.bound.contains(name) && !inner.contains(&name) {
+                true => &mut strange,
+                false => &mut own,
+            };
+            if !list.contains(&name) {
+                list.push(name);
+            }
+        }
+        let home = self.sites.scopes().map(|(_, scope)| scope);
+        let mut home = home.filter(|scope| Some(scope.range.start()) == piece.function);
+        let (Some(home), 1..=MAX_STRANGE) =
+            (home.find(|it| it.function().is_some()), strange.len())
+        else {
+            return Vec::new();
+        };
+        let instead = |name: &str| {
+            let mut found: Vec<(f64, &str)> = Vec::new();
+            for bound in &function.bound {
+                let is_value = matches!(bound.by, BoundBy::Parameter | BoundBy::Assignment);
+                let is_object = matches!(bound.name, "self" | "cls" | "_");
+                let is_known = found.iter().any(|(_, other)| *other == bound.name);
+                if !is_value || is_object || is_known || own.contains(&bound.name) {
+                    continue;
+                }
+                let (theirs, ours) = (
+                    vocabulary.roles(home, name),
+                    vocabulary.roles(function, bound.name),
+                );
+                let alike = 0.3 * theirs.likeness(&ours).min(3.0) + likeness(name, bound.name);
+                found.push((-alike, bound.name));
+            }
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            found
+        };
+        let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        match strange[..] {
+            [one] => {
+                let found = instead(one).into_iter().take(2);
+                found
+                    .map(|(distance, to)| Adapted {
+                        names: vec![pair(one, to)],
+                        cost: (0.9 + distance).max(0.2),
+                    })
+                    .collect()
+            }
+            [one, other] => {
+                let (firsts, seconds) = (instead(one), instead(other));
+                let Some((near, first)) = firsts.first() else {
+                    return Vec::new();
+                };
+                let second = seconds.iter().find(|(_, second)| second != first);
+                let adapted = second.map(|(far, second)| Adapted {
+                    names: vec![pair(one, first), pair(other, second)],
+                    cost: (1.4 + (near + far) / 2.0).max(0.4),
+                });
+                adapted.into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn seen_by(&self, function: &Scope<'a>) -> FxHashSet<&'a str> {
         let mut names: FxHashSet<&str> = function.bound.iter().map(|it| it.name).collect();
         let mut outer = function.parent;
@@ -172,140 +342,5 @@ impl<'s, 'a> Ingredients<'s, 'a> {
         inside
             .flat_map(|scope| scope.bound.iter().map(|it| it.name))
             .collect()
-    }
-}
-
-/// What a function binds and never makes use of: where something is missing, this is what it would have used.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Neglected<'a> {
-    /// Local names and parameters that are never read, and where they are bound.
-    pub(super) unread: Vec<(&'a str, TextSize)>,
-    /// Names that begin as an empty collection and are never filled.
-    pub(super) unfilled: Vec<(&'a str, Collection, TextSize)>,
-    /// Names that begin as a number and never change.
-    pub(super) uncounted: Vec<(&'a str, TextSize)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Collection {
-    List,
-    Set,
-    Dict,
-}
-
-impl<'a> Neglected<'a> {
-    pub(super) fn of(ingredients: &Ingredients<'_, 'a>, function: &Scope<'a>) -> Self {
-        let mut found = Self::default();
-        let Some(definition) = function.function() else {
-            return found;
-        };
-        let range = function.range;
-        let read: FxHashSet<&str> = ingredients.names(range).collect();
-        for bound in &function.bound {
-            let is_value = matches!(
-                bound.by,
-                BoundBy::Parameter | BoundBy::VariadicParameter | BoundBy::Assignment
-            );
-            let is_named = !bound.name.starts_with('_') && !matches!(bound.name, "self" | "cls");
-            let known = found.unread.iter().any(|(name, _)| *name == bound.name);
-            if is_value && is_named && !known && !read.contains(bound.name) {
-                found.unread.push((bound.name, bound.at.start()));
-            }
-        }
-        let mut open: Vec<&'a [Stmt]> = vec![&definition.body];
-        let mut begun: Vec<(&'a str, &'a Expr, TextSize)> = Vec::new();
-        let mut changed: FxHashSet<&'a str> = FxHashSet::default();
-        while let Some(block) = open.pop() {
-            for statement in block {
-                open.extend(blocks(AnyNodeRef::from(statement)));
-                if let Stmt::If(branch) = statement {
-                    open.extend(branch.elif_else_clauses.iter().map(|it| &it.body[..]));
-                }
-                if let Stmt::Try(attempt) = statement {
-                    let handlers = attempt
-                        .handlers
-                        .iter()
-                        .filter_map(|it| it.as_except_handler());
-                    open.extend(handlers.map(|it| &it.body[..]));
-                }
-                match statement {
-                    Stmt::Assign(assignment) => {
-                        for target in &assignment.targets {
-                            match target {
-                                Expr::Name(name) => {
-                                    let at = statement.end();
-                                    begun.push((name.id.as_str(), &assignment.value, at));
-                                }
-                                other => changed.extend(root(other)),
-                            }
-                        }
-                    }
-                    Stmt::AugAssign(assignment) => changed.extend(root(&assignment.target)),
-                    Stmt::Delete(deletion) => {
-                        changed.extend(deletion.targets.iter().filter_map(root));
-                    }
-                    Stmt::For(repetition) => changed.extend(root(&repetition.target)),
-                    Stmt::Expr(statement) => {
-                        if let Expr::Call(call) = &*statement.value {
-                            changed.extend(root(&call.func));
-                            let arguments = call.arguments.iter_source_order();
-                            changed.extend(arguments.filter_map(|it| root(it.value())));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-        for (name, value, at) in &begun {
-            let once = begun.iter().filter(|(other, ..)| other == name).count() == 1;
-            if !once || changed.contains(name) {
-                continue;
-            }
-            if let Some(collection) = empty(value) {
-                found.unfilled.push((name, collection, *at));
-            } else if value.is_number_literal_expr() {
-                found.uncounted.push((name, *at));
-            }
-        }
-        found
-    }
-
-    /// How much of what is neglected a piece would use.
-    pub(super) fn used_by<'n>(&self, names: impl Iterator<Item = &'n str>) -> usize {
-        let is_neglected = |name: &&str| {
-            self.unread.iter().any(|(known, _)| known == name)
-                || self.unfilled.iter().any(|(known, ..)| known == name)
-                || self.uncounted.iter().any(|(known, _)| known == name)
-        };
-        names.filter(is_neglected).count()
-    }
-}
-
-/// The name that a target or an object is reached through.
-fn root(expression: &Expr) -> Option<&str> {
-    match expression {
-        Expr::Name(name) => Some(name.id.as_str()),
-        Expr::Attribute(attribute) => root(&attribute.value),
-        Expr::Subscript(subscript) => root(&subscript.value),
-        Expr::Starred(starred) => root(&starred.value),
-        Expr::Call(call) => root(&call.func),
-        _ => None,
-    }
-}
-
-fn empty(value: &Expr) -> Option<Collection> {
-    match value {
-        Expr::List(list) if list.elts.is_empty() => Some(Collection::List),
-        Expr::Dict(dict) if dict.items.is_empty() => Some(Collection::Dict),
-        Expr::Call(call) => {
-            let name = call.func.as_name_expr()?.id.as_str();
-            match (name, call.arguments.is_empty()) {
-                ("list" | "deque", true) => Some(Collection::List),
-                ("set", true) => Some(Collection::Set),
-                ("dict" | "OrderedDict", true) | ("defaultdict", _) => Some(Collection::Dict),
-                _ => None,
-            }
-        }
-        _ => None,
     }
 }

@@ -6,6 +6,7 @@
 //! Sutton 2020, Table 2, counts simple mistakes; Liu et al. 2019, Table 1, lists fix patterns; Barr et al.
 //! 2014 measure that fixes are mostly made of code near by).
 
+mod arguments;
 mod arithmetic;
 mod bench;
 mod calls;
@@ -21,12 +22,15 @@ mod hints;
 mod ingredients;
 mod insertions;
 mod names;
+mod neglected;
 mod omitted;
 mod operators;
 mod returns;
+mod siblings;
 mod statements;
 mod subscripts;
 mod vocabulary;
+mod wanted;
 
 use rustc_hash::FxHashMap;
 

@@ -72,24 +72,31 @@ fn atoms(bench: &mut Bench<'_, '_>, at: SiteIndex) -> Vec<(f64, String)> {
         add(-0.4, format!("{name} is None"));
         add(-0.4, format!("{name} is not None"));
     }
-    for piece in bench.ingredients.conditions.iter().copied() {
-        let text = bench.text(piece);
-        if overlaps(piece, range) || own.contains(text) || !bench.ingredients.fits(piece, function)
-        {
+    for piece in &bench.ingredients.conditions {
+        let (place, text) = (piece.range, bench.text(piece.range));
+        if overlaps(place, range) || own.contains(text) {
             continue;
         }
         let mut cost = match class {
-            _ if function.range.contains_range(piece) => 0.0,
-            Some(class) if class.contains_range(piece) => 0.3,
+            _ if function.range.contains_range(place) => 0.0,
+            Some(class) if class.contains_range(place) => 0.3,
             _ => 0.8,
         };
-        cost -= 0.9 * neglected.used_by(bench.ingredients.names(piece)).min(1) as f64;
+        cost -= 0.9 * neglected.used_by(bench.ingredients.names(place)).min(1) as f64;
         // What speaks of the same things is more likely to belong together.
-        let mut names = bench.ingredients.names(piece);
+        let mut names = bench.ingredients.names(place);
         if names.any(|name| bench.ingredients.names(range).any(|other| other == name)) {
             cost -= 0.2;
         }
-        add(cost, text.to_owned());
+        let adapted = bench
+            .ingredients
+            .adapted(piece, function, &bench.vocabulary);
+        for adapted in adapted.iter() {
+            let text = adapted.of(text);
+            if !own.contains(text.as_str()) {
+                add(cost + adapted.cost, text);
+            }
+        }
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     found.truncate(MOST);

@@ -4,7 +4,7 @@ use ruff_python_ast::AnyNodeRef;
 
 use super::{
     arithmetic, bench::Bench, calls, comparisons, conditions, constants, conversions, exceptions,
-    insertions, names, returns, statements, subscripts,
+    insertions, names, returns, siblings, statements, subscripts,
 };
 use crate::sites::SiteIndex;
 
@@ -38,6 +38,7 @@ pub(super) fn apply(bench: &mut Bench<'_, '_>, at: SiteIndex) {
     }
     conditions::in_condition(bench, at);
     conversions::around(bench, at);
+    siblings::instead(bench, at);
 }
 
 fn statement(bench: &mut Bench<'_, '_>, at: SiteIndex) {

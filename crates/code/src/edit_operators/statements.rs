@@ -170,6 +170,21 @@ pub(super) fn place(bench: &mut Bench<'_, '_>, at: SiteIndex) {
         return;
     }
     reindented(bench, at, block, place, span);
+    // What is never run is no line that tests run: whatever leaves before it stands for it.
+    if leaves(statement)
+        && let Some(next) = block.get(place + 1)
+        && is_simple(next)
+        && let Some(span) = bench.whole_lines(next)
+    {
+        reindented(bench, at, block, place + 1, span);
+    }
+}
+
+fn leaves(statement: &Stmt) -> bool {
+    matches!(
+        statement,
+        Stmt::Return(_) | Stmt::Raise(_) | Stmt::Break(_) | Stmt::Continue(_)
+    )
 }
 
 fn removal(
@@ -213,7 +228,34 @@ fn swap_with(bench: &mut Bench<'_, '_>, at: SiteIndex, statement: &Stmt, next: &
         bench.text(statement)
     );
     let range = TextRange::new(statement.start(), next.end());
-    bench.push(Family::Move, 2.4, at, Edit::replace(range, text));
+    let cost = if reads_too_soon(bench, at, statement, next) {
+        0.9
+    } else {
+        2.4
+    };
+    bench.push(Family::Move, cost, at, Edit::replace(range, text));
+}
+
+/// Whether a statement reads a local name that only the next one gives a value.
+fn reads_too_soon(bench: &Bench<'_, '_>, at: SiteIndex, statement: &Stmt, next: &Stmt) -> bool {
+    let Stmt::Assign(assignment) = next else {
+        return false;
+    };
+    let Some(function) = bench.function(at) else {
+        return false;
+    };
+    let set = assignment.targets.iter().filter_map(Expr::as_name_expr);
+    set.map(|name| name.id.as_str()).any(|name| {
+        let is_read = bench
+            .ingredients
+            .names(statement.range())
+            .any(|read| read == name);
+        let is_bound_before = function
+            .bound
+            .iter()
+            .any(|bound| bound.name == name && bound.at.start() < statement.start());
+        is_read && !is_bound_before
+    })
 }
 
 /// A last statement that belongs behind its block, and one that belongs into the block before it.
@@ -252,7 +294,8 @@ fn reindented(
         let outer = bench.source.indentation(parent.start()).to_owned();
         if is_loop_or_branch && place > 0 && parent.end() == statement.end() {
             let edit = Edit::replace_span(span.clone(), moved(&outer));
-            bench.push(Family::Move, 2.4, at, edit);
+            let cost = misplaced(parent, &block[place - 1], statement);
+            bench.push(Family::Move, cost, at, edit);
         }
     }
     let before = place.checked_sub(1).map(|before| &block[before]);
@@ -272,6 +315,18 @@ fn reindented(
         let indentation = bench.source.indentation(inner.start()).to_owned();
         let edit = Edit::replace_span(span, moved(&indentation));
         bench.push(Family::Move, 2.6, at, edit);
+    }
+}
+
+/// What it costs to move the last statement of a block out of it: little where it is never run, or lets a loop run
+/// but once.
+fn misplaced(parent: AnyNodeRef<'_>, before: &Stmt, statement: &Stmt) -> f64 {
+    let is_loop = matches!(parent, AnyNodeRef::StmtFor(_) | AnyNodeRef::StmtWhile(_));
+    match statement {
+        _ if leaves(before) => 0.3,
+        Stmt::Return(_) if is_loop => 0.8,
+        Stmt::Return(_) => 1.8,
+        _ => 2.4,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a file is made of: its names, constants, attributes and expressions, as ingredients of edits.
 
-use ruff_python_ast::{AnyNodeRef, Expr, ExprContext};
+use ruff_python_ast::{AnyNodeRef, Expr, ExprCall, ExprContext};
 use ruff_text_size::{Ranged, TextRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,7 +33,48 @@ pub(super) struct Vocabulary<'a> {
     roles: FxHashMap<(TextRange, &'a str), Roles<'a>>,
     /// By the name before the dot, attributes that are used of it.
     pub(super) members: FxHashMap<&'a str, Vec<&'a str>>,
+    /// By the text of a value, functions and, with their dots, methods that convert it somewhere.
+    pub(super) converted: FxHashMap<&'a str, Vec<&'a str>>,
+    /// How often each of these is called.
+    conversions: FxHashMap<&'a str, usize>,
 }
+
+/// Functions of Python that make a value of one other, and methods that make one of the object alone.
+const FUNCTIONS: &[&str] = &[
+    "abs",
+    "bool",
+    "bytes",
+    "dict",
+    "float",
+    "frozenset",
+    "int",
+    "iter",
+    "len",
+    "list",
+    "next",
+    "repr",
+    "reversed",
+    "round",
+    "set",
+    "sorted",
+    "str",
+    "tuple",
+];
+const METHODS: &[&str] = &[
+    ".casefold",
+    ".copy",
+    ".decode",
+    ".encode",
+    ".items",
+    ".keys",
+    ".lower",
+    ".lstrip",
+    ".rstrip",
+    ".strip",
+    ".title",
+    ".upper",
+    ".values",
+];
 
 #[derive(Debug, Default)]
 struct ClassNames<'a> {
@@ -104,6 +145,24 @@ impl<'a> Vocabulary<'a> {
             }
         });
         list.map_or(&[], Vec::as_slice)
+    }
+
+    /// Conversions that are made anywhere, the most frequent first.
+    pub(super) fn conversions(&self) -> Vec<&'a str> {
+        let mut known: Vec<(&str, usize)> =
+            self.conversions.iter().map(|(a, n)| (*a, *n)).collect();
+        known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        known.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Methods that anything calls.
+    pub(super) fn methods_called(&self) -> Vec<&'a str> {
+        let callees = self.calls.keys();
+        let names = callees.filter_map(|callee| Some(callee.rsplit_once('.')?.1));
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Whether anything uses a name, or an attribute that is called so.
@@ -183,6 +242,7 @@ impl<'a> Vocabulary<'a> {
             AnyNodeRef::ExprCall(node) => {
                 let known = self.calls.entry(source.slice(&*node.func));
                 known.or_default().push(index);
+                self.read_conversion(sites, node);
             }
             AnyNodeRef::StmtRaise(node) => {
                 let raised = node.exc.as_deref().map(|exc| match exc {
@@ -215,6 +275,27 @@ impl<'a> Vocabulary<'a> {
                 self.read_role(sites, index, name.id.as_str());
             }
             _ => {}
+        }
+    }
+
+    fn read_conversion(&mut self, sites: &Sites<'a>, call: &ExprCall) {
+        let (found, value) = match (&*call.func, &*call.arguments.args) {
+            (Expr::Name(name), [value]) if call.arguments.keywords.is_empty() => {
+                let known = FUNCTIONS.iter().find(|it| **it == name.id.as_str());
+                (known, value)
+            }
+            (Expr::Attribute(attribute), []) if call.arguments.is_empty() => {
+                let known = METHODS
+                    .iter()
+                    .find(|it| it[1..] == *attribute.attr.as_str());
+                (known, &*attribute.value)
+            }
+            _ => return,
+        };
+        if let Some(conversion) = found {
+            *self.conversions.entry(conversion).or_default() += 1;
+            let known = self.converted.entry(sites.source().slice(value));
+            push_new(known.or_default(), conversion);
         }
     }
 

@@ -19,6 +19,8 @@ use crate::{
 const FOCUS: usize = 3;
 /// Words of the issue that are searched for.
 const TERMS: usize = 5;
+/// Letters of a word that is taken for a name where it stands in a title; shorter ones are words of their own.
+const NAME: usize = 4;
 /// Working graphs that are no larger are grown by two edges.
 const TINY: usize = 8;
 
@@ -276,7 +278,8 @@ fn around(graph: &Graph, path: &str, line: u32) -> Option<NodeRef> {
     }
 }
 
-/// Names in the issue that the graph has: as `symbol:` where a definition is called so.
+/// Names in the issue that the graph has: as `symbol:` where a definition is called so and the issue writes it as
+/// code, or has it in its title.
 fn terms(issue: &Issue, graph: &Graph) -> Vec<String> {
     let text = format!("{}\n{}", issue.title, issue.body);
     let names: BTreeSet<&str> = graph
@@ -285,11 +288,16 @@ fn terms(issue: &Issue, graph: &Graph) -> Vec<String> {
         .collect();
     let identifiers = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     let (mut called, mut others): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let in_title = issue
+        .title
+        .split(|c: char| !c.is_alphanumeric() && c != '_');
+    let in_title: BTreeSet<&str> = in_title.filter(|word| word.len() >= NAME).collect();
     for word in identifiers.filter(|word| word.len() > 2) {
         let is_written_as_code = word.contains('_')
             || text.contains(&format!("{word}("))
             || text.contains(&format!("`{word}"))
-            || text.contains(&format!(".{word}"));
+            || text.contains(&format!(".{word}"))
+            || in_title.contains(word);
         let (list, term) = match names.contains(word) && is_written_as_code {
             true => (&mut called, format!("symbol:{word}")),
             false => (&mut others, word.to_lowercase()),
@@ -333,6 +341,11 @@ mod tests {
                 "early"
             ]
         );
+        let plain = Issue {
+            title: "total of no numbers is wrong".to_owned(),
+            ..Issue::default()
+        };
+        assert_eq!(terms(&plain, &graph)[0], "symbol:total");
         let inner = around(&graph, "a.py", 3).map(|node| graph.node(node).name);
         assert_eq!(inner.as_deref(), Some("read_all"));
         assert_eq!(around(&graph, "a.py", 4), None);

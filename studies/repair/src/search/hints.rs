@@ -25,6 +25,11 @@ pub(super) fn hints(observation: &TestsObserved, issue: &Issue) -> Hints {
         if let Some(name) = not_raised(&failure.message) {
             push_new(&mut hints.not_raised, name);
         }
+        if let Some(lacking) = lacking(&failure.message)
+            && !hints.lacking.contains(&lacking)
+        {
+            hints.lacking.push(lacking);
+        }
         for name in conversions(&failure.kind, &failure.message) {
             push_new(&mut hints.conversions, name.to_owned());
         }
@@ -32,12 +37,14 @@ pub(super) fn hints(observation: &TestsObserved, issue: &Issue) -> Hints {
             push_new(&mut hints.words, word);
         }
     }
-    for mismatch in &hints.mismatches {
-        for name in between(&mismatch.got, &mismatch.expected) {
-            if !hints.conversions.iter().any(|known| known == name) {
-                hints.conversions.push(name.to_owned());
-            }
-        }
+    let told = hints.mismatches.iter();
+    let told: Vec<&str> = told
+        .flat_map(|mismatch| between(&mismatch.got, &mismatch.expected))
+        .collect();
+    let is_negative = |mismatch: &Mismatch| has_negative(&mismatch.got);
+    let signs = hints.mismatches.iter().any(is_negative).then_some("abs");
+    for name in told.into_iter().chain(signs) {
+        push_new(&mut hints.conversions, name.to_owned());
     }
     for text in [&issue.title, &issue.body] {
         for word in quoted(text) {
@@ -129,11 +136,53 @@ fn conversions(kind: &str, message: &str) -> Vec<&'static str> {
     if first.contains("unhashable") {
         found.extend(["tuple", "frozenset"]);
     }
+    if let Some((_, missed)) = first.split_once("object has no attribute '") {
+        found.extend(having(missed.trim_end_matches('\'')));
+        return found;
+    }
     let words = first.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     for word in words {
         found.extend(TYPES.iter().find(|known| **known == word));
     }
     found
+}
+
+/// What was called without arguments that it needs: `a.f() missing 1 required positional argument: 'x'`.
+fn lacking(message: &str) -> Option<(String, Vec<String>)> {
+    let (called, names) = message.lines().next()?.split_once("() missing ")?;
+    let called = called.rsplit(' ').next()?;
+    let mut parts = called.rsplit('.');
+    let name = match (parts.next()?, parts.next()) {
+        // A class is called by its own name.
+        ("__init__", Some(class)) => class,
+        (name, _) => name,
+    };
+    let (_, names) = names.split_once("argument")?;
+    let names = names.split('\'').skip(1).step_by(2).map(str::to_owned);
+    Some((name.to_owned(), names.collect()))
+}
+
+/// Whether a number below zero is in a value: some code forgets that there are such.
+fn has_negative(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    (1..bytes.len()).any(|at| {
+        let begins = at < 2 || !bytes[at - 2].is_ascii_alphanumeric();
+        begins && bytes[at - 1] == b'-' && bytes[at].is_ascii_digit()
+    })
+}
+
+/// The type whose values have an attribute of this name.
+fn having(attribute: &str) -> Option<&'static str> {
+    match attribute {
+        "lower" | "upper" | "strip" | "lstrip" | "rstrip" | "split" | "startswith" | "endswith"
+        | "title" | "capitalize" | "encode" | "join" | "format" | "isdigit" | "replace"
+        | "splitlines" => Some("str"),
+        "append" | "extend" | "sort" | "reverse" | "insert" => Some("list"),
+        "items" | "keys" | "values" | "get" | "setdefault" => Some("dict"),
+        "add" | "discard" | "union" | "intersection" | "difference" | "issubset" => Some("set"),
+        "decode" => Some("bytes"),
+        _ => None,
+    }
 }
 
 /// What makes the second value of the first, by how they look.
@@ -146,6 +195,7 @@ fn between(got: &str, expected: &str) -> Vec<&'static str> {
         Set,
         Whole,
         Fraction,
+        Verdict,
         Other,
     }
     let look = |text: &str| match text.as_bytes() {
@@ -153,6 +203,7 @@ fn between(got: &str, expected: &str) -> Vec<&'static str> {
         [b'[', ..] => Look::List,
         [b'(', ..] => Look::Tuple,
         [b'{', ..] => Look::Set,
+        b"True" | b"False" => Look::Verdict,
         _ if text.parse::<i64>().is_ok() => Look::Whole,
         _ if text.parse::<f64>().is_ok() => Look::Fraction,
         _ => Look::Other,
@@ -166,6 +217,7 @@ fn between(got: &str, expected: &str) -> Vec<&'static str> {
             Look::Set => vec!["set", "dict"],
             Look::Whole => vec!["int", "len", "round"],
             Look::Fraction => vec!["float"],
+            Look::Verdict => vec!["bool"],
             Look::Other => Vec::new(),
         };
     }
@@ -183,11 +235,26 @@ fn between(got: &str, expected: &str) -> Vec<&'static str> {
     match came {
         Look::Text if is_same(|text| text.to_lowercase()) => vec![".lower"],
         Look::Text if is_same(|text| text.to_uppercase()) => vec![".upper"],
+        Look::Text if is_same(titled) => vec![".title", ".capitalize"],
         Look::Text if without_blanks(got) == expected.trim_matches(['\'', '"']) => vec![".strip"],
         Look::Whole | Look::Fraction if got.strip_prefix('-') == Some(expected) => vec!["abs"],
         Look::List | Look::Tuple if parts(got) == parts(expected) => vec!["sorted", "reversed"],
         _ => Vec::new(),
     }
+}
+
+/// With great letters where words begin.
+fn titled(text: &str) -> String {
+    let mut begins = true;
+    let letters = text.chars().flat_map(|letter| {
+        let changed: Vec<char> = match begins {
+            true => letter.to_uppercase().collect(),
+            false => letter.to_lowercase().collect(),
+        };
+        begins = !letter.is_alphabetic();
+        changed
+    });
+    letters.collect()
 }
 
 /// The exception that should have come.
@@ -271,6 +338,19 @@ mod tests {
             Some("Missing".to_owned())
         );
         assert_eq!(not_raised("1 != 2"), None);
+        let call = |name: &str, of: &[&str]| {
+            let of: Vec<String> = of.iter().map(|it| (*it).to_owned()).collect();
+            Some((name.to_owned(), of))
+        };
+        assert_eq!(
+            lacking("a.<locals>.f() missing 2 required positional arguments: 'x' and 'y'"),
+            call("f", &["x", "y"])
+        );
+        assert_eq!(
+            lacking("TypeError: Stack.__init__() missing 1 required keyword-only argument: 'n'"),
+            call("Stack", &["n"])
+        );
+        assert_eq!(lacking("1 missing"), None);
         assert_eq!(quoted("no 'key' in \"a b\""), ["key", "a b"]);
     }
 
@@ -293,6 +373,14 @@ mod tests {
         assert_eq!(between("'AB'", "'ab'"), [".lower"]);
         assert_eq!(between("' a'", "'a'"), [".strip"]);
         assert_eq!(between("[2, 1]", "[1, 2]"), ["sorted", "reversed"]);
+        assert_eq!(told("'int' object has no attribute 'lower'"), ["str"]);
+        assert_eq!(
+            between("'an old man'", "'An Old Man'"),
+            [".title", ".capitalize"]
+        );
+        assert_eq!(between("[1]", "True"), ["bool"]);
         assert!(between("1", "2").is_empty());
+        assert!(has_negative("'-1th'") && has_negative("-4") && has_negative("[1, -2]"));
+        assert!(!has_negative("'2001-02-03'") && !has_negative("'a-1'") && !has_negative("-"));
     }
 }

@@ -37,6 +37,9 @@ pub(super) struct Adapted {
     pub(super) cost: f64,
 }
 
+/// By a piece, and where it would be written.
+type AdaptedByPlace = FxHashMap<(TextRange, TextSize), Rc<[Adapted]>>;
+
 impl Adapted {
     /// `text` with these names.
     pub(super) fn of(&self, text: &str) -> String {
@@ -61,7 +64,7 @@ pub(super) struct Ingredients<'s, 'a> {
     bound: FxHashSet<&'a str>,
     /// By the function's start, what its names can be.
     visible: RefCell<FxHashMap<TextSize, FxHashSet<&'a str>>>,
-    adapted: RefCell<FxHashMap<(TextRange, TextSize), Rc<[Adapted]>>>,
+    adapted: RefCell<AdaptedByPlace>,
 }
 
 impl<'s, 'a> Ingredients<'s, 'a> {

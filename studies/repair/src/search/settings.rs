@@ -12,7 +12,8 @@ pub struct SearchSettings {
     pub budget: usize,
     /// Workplaces that are open at the same time at most; the testbed's own limit holds too.
     pub slots: usize,
-    /// Candidates that are run before those that mend the failing tests are looked at more closely.
+    /// Candidates that are run, at most, before those of them that mend the failing tests are looked at more closely.
+    /// At first they are 4, then twice as many each time.
     pub wave: usize,
     /// Passing tests that are traced at most, those nearest to the failing ones first.
     pub traced_tests: usize,

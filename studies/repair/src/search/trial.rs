@@ -16,8 +16,12 @@ use crate::workplace::{Ended, TestRequest, TestRun, Workplace};
 
 /// Characters of a failure that are told.
 const SAID: usize = 100;
+
 /// Tests of a candidate's run that its line names.
 const SELECTED: usize = 20;
+
+/// Candidates that are run together at first, twice as many each time after: where the first mends, few more are run.
+const FIRST_WAVE: usize = 4;
 
 /// What became of a search.
 #[derive(Debug, Default)]
@@ -114,7 +118,10 @@ impl Searching<'_> {
                 return Ok(trials);
             }
         }
-        for wave in ordered.chunks(self.settings.wave) {
+        let (mut left, mut size) = (ordered, FIRST_WAVE);
+        while !left.is_empty() {
+            let (wave, after) = left.split_at(left.len().min(size).min(self.settings.wave));
+            (left, size) = (after, size * 2);
             let ended = self.run_wave(workplaces, wave).await?;
             // Those of a wave that come after one that passes were run too.
             let first = self.before + trials.candidates + 1;

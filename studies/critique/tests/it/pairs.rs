@@ -160,7 +160,7 @@ fn bad_rows_are_named() {
         (with("\"success\"", "\"time_limit\": -1, \"success\""), "time_limit", "-1 seconds"),
         (with("\"success\"", "\"time_limit\": [1], \"success\""), "time_limit", "found a list"),
         (format!("{whole}\n{whole}"), "id", "that of line 1 too"),
-        ("{\"id\": ".to_owned(), "", "column"),
+        ("{\"id\": ".to_owned(), "", "not JSON: it ends too early"),
         (
             r#"{"id": "a", "public": {"statement": "s", "program": "p"}, "facts": {"initially_right": true, "family": "f", "function": "g"}, "gold": {"tests": {"kind": "asserts", "asserts": ["assert f()"]}, "time_limit_s": 0}}"#.to_owned(),
             "gold.time_limit_s",

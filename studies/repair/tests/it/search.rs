@@ -402,7 +402,7 @@ async fn a_search_goes_on_where_the_one_before_ended() {
             return;
         };
         let settings = SearchSettings {
-            budget: 5000,
+            budget: 120,
             slots,
             wave: 7,
             ..SearchSettings::default()
@@ -455,18 +455,12 @@ async fn a_search_goes_on_where_the_one_before_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_left_unchecked_is_checked_first_and_not_counted_again() {
-    let wrong = SOURCE.replace("start + size]", "start - size]");
-    let Some(place) = place(&wrong, 2).await else {
-        return;
-    };
-    // All in one wave: whatever mends after the first that passes is unchecked.
+    // Whatever mends in one wave with the first that passes, and after it, is unchecked.
     let settings = SearchSettings {
-        budget: 400,
         wave: 400,
         ..SearchSettings::default()
     };
     let search = search(settings);
-    let first = search.answer(&request(), &place.testbed).await.unwrap();
     let fates = |answered: &Answered, fate: &str| -> BTreeSet<u64> {
         let candidates = answered
             .log
@@ -477,8 +471,19 @@ async fn what_was_left_unchecked_is_checked_first_and_not_counted_again() {
             .map(|candidate| candidate["number"].as_u64().unwrap())
             .collect()
     };
-    let unchecked = fates(&first, "unchecked");
-    assert!(!unchecked.is_empty());
+    let mut begun = None;
+    for (right, wrong) in [BUGS, &[("start + size]", "start - size]")]].concat() {
+        let Some(place) = place(&SOURCE.replace(right, wrong), 2).await else {
+            return;
+        };
+        let first = search.answer(&request(), &place.testbed).await.unwrap();
+        let unchecked = fates(&first, "unchecked");
+        if !unchecked.is_empty() {
+            begun = Some((place, first, unchecked));
+            break;
+        }
+    }
+    let (place, first, unchecked) = begun.expect("a bug that two candidates of a wave mend");
     let mut asked = request();
     asked.constraints.tried = first.effort.candidates;
     asked.searched = first.searched.clone();

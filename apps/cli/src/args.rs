@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a recipe: make tasks, train, evaluate, report
     Train(TrainArgs),
-    /// Evaluate the policies of a run again; the run stays as it is
+    /// Evaluate what a recipe names, or the policies of a run again; the run stays as it is
     Eval(Box<EvalArgs>),
     /// Rebuild report.html and summary.json of a run, and print its result
     Report(ReportArgs),

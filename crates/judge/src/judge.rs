@@ -157,11 +157,8 @@ impl Judge {
                 self.execute(key, submission, tests).await.map(Arc::new)
             })
             .await;
-        if executed
-            && verdict
-                .as_ref()
-                .map_or(true, |verdict| verdict.reuse() == Reuse::Never)
-        {
+        // After an error the entry stays, empty: others may be waiting for it, and one of them executes.
+        if executed && matches!(&verdict, Ok(verdict) if verdict.reuse() == Reuse::Never) {
             self.cache().forget(key, &entry);
         }
         let mut verdict = Verdict::clone(verdict?);

@@ -1,8 +1,12 @@
 //! Finds the interpreter that runs programs.
 
 use std::{
+    collections::HashMap,
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
 use crate::{SandboxError, slot::is_system_path};
@@ -53,7 +57,32 @@ const QUESTION: &str = "import sys, ctypes, resource, mmap, fcntl, json
 if sys.version_info < (3, 8): sys.exit('older than 3.8')
 print(sys.executable, '%d.%d.%d' % sys.version_info[:3], sys.prefix, sys.base_prefix, sep='\\n')";
 
+/// A path, and the file that was there: device, inode, and seconds and nanoseconds of the last change.
+type Asked = (PathBuf, [i64; 4]);
+
+/// What interpreters have answered. A shim takes longer to answer than many a run takes.
+static ANSWERS: LazyLock<Mutex<HashMap<Asked, Python>>> = LazyLock::new(Mutex::default);
+
 fn ask(candidate: &Path) -> Result<Python, String> {
+    let file = fs::metadata(candidate).map_err(|error| error.to_string())?;
+    let stamp = [
+        file.dev() as i64,
+        file.ino() as i64,
+        file.ctime(),
+        file.ctime_nsec(),
+    ];
+    let key = (candidate.to_owned(), stamp);
+    let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = answers().get(&key).cloned();
+    if let Some(known) = known.filter(|known| known.executable.exists()) {
+        return Ok(known);
+    }
+    let python = ask_anew(candidate)?;
+    answers().insert(key, python.clone());
+    Ok(python)
+}
+
+fn ask_anew(candidate: &Path) -> Result<Python, String> {
     #[expect(
         clippy::disallowed_methods,
         reason = "this crate starts foreign processes"

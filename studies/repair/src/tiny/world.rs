@@ -1,4 +1,7 @@
 //! Lists of suspects that are made up, and issues to go with them.
+//!
+//! Half of the lists bear the names of the training packages, the others names that nobody has given: who learned from
+//! the former alone would be lost in a repository that it has not seen.
 
 use code::graph::{Contents, Graph, NodeKind, is_test_path};
 use rand::{
@@ -6,6 +9,7 @@ use rand::{
     seq::{IndexedRandom, SliceRandom},
 };
 
+use super::names;
 use crate::{
     Issue, PACKAGES,
     environment::{Raised, Suspect},
@@ -49,24 +53,26 @@ impl World {
             .iter()
             .map(|place| observed(&functions[*place], is_wrong_result, rng))
             .collect();
-        let told = rng.random_bool(0.5);
-        let among: Vec<&Suspect> = if told {
-            suspects.iter().collect()
-        } else {
-            functions.iter().collect()
+        let mut package = (*package).to_owned();
+        if rng.random_bool(0.5) {
+            package = names::rename(&mut suspects, rng);
+        }
+        let among = match rng.random_bool(0.5) {
+            true => &suspects,
+            false => functions,
         };
-        let about = among
-            .choose(rng)
-            .map(|it| it.name.clone())
-            .unwrap_or_default();
-        let about = about.rsplit('.').next().unwrap_or_default().to_owned();
-        let issue = issue(package, &about, is_wrong_result, rng);
+        let about = among.choose(rng).map_or("", own_name).to_owned();
+        let issue = issue(&package, &about, is_wrong_result, rng);
         for suspect in &mut suspects {
-            suspect.named =
-                suspect.name.rsplit('.').next() == Some(&about) && issue.title.contains('`');
+            suspect.named = own_name(suspect) == about && issue.title.contains('`');
         }
         (suspects, issue)
     }
+}
+
+/// Without the names of what it stands in.
+fn own_name(suspect: &Suspect) -> &str {
+    suspect.name.rsplit('.').next().unwrap_or_default()
 }
 
 fn functions(graph: &Graph) -> Vec<Suspect> {
@@ -131,10 +137,9 @@ fn issue(package: &str, about: &str, is_wrong_result: bool, rng: &mut impl Rng) 
         }
         false => format!("{subject}: unexpected {kind}"),
     };
-    let numbers: [u32; 2] = [rng.random_range(0..100), rng.random_range(0..100)];
     let body = match is_wrong_result {
-        true => format!("`{kind}: {} != {}`", numbers[0], numbers[1]),
-        false => format!("`{kind}: {}`", numbers[0]),
+        true => format!("`{kind}: {} != {}`", names::value(rng), names::value(rng)),
+        false => format!("`{kind}: {}`", names::value(rng)),
     };
     Issue {
         title,

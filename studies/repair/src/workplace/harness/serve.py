@@ -1,7 +1,7 @@
 
 
 RUNNERS = {"pytest": pytest_run, "unittest": unittest_run}
-# What tests import most: read once for all of them.
+# What tests import most: where the first run of several has, it is read once for the others.
 USUAL = ["datetime", "decimal", "inspect", "logging", "pathlib", "random", "tempfile", "textwrap", "unittest.mock"]
 
 
@@ -45,6 +45,7 @@ def child(request, framework, folder, compiled, output):
         RUNNERS[framework](request, records, lines, compiled, folder)
         if lines is not None:
             records.say("lines", "", lines.take())
+        records.say("used", *[name for name in USUAL if name in sys.modules])
         records.say("end")
         code = 0
         sys.stdout.flush()
@@ -187,7 +188,7 @@ def outcome(path, status, kept):
     """What the records of a run come to."""
     import signal
 
-    statuses, failures, lines, printed = {}, {}, {}, []
+    statuses, failures, lines, printed, used = {}, {}, {}, [], []
     running, ended, why = None, "crashed", None
     try:
         with open(path, encoding="utf-8") as file:
@@ -216,6 +217,8 @@ def outcome(path, status, kept):
                 paths.setdefault(name, []).append(runs)
         elif kind == "printed":
             printed.append(rest[0])
+        elif kind == "used":
+            used = [name for name in USUAL if name in rest]
         elif kind == "broken":
             why = rest[0]
         elif kind == "end":
@@ -245,6 +248,7 @@ def outcome(path, status, kept):
         "failures": failures,
         "lines": lines,
         "output": kept.text(),
+        "used": used,
     }
 
 
@@ -441,10 +445,6 @@ def main():
         os.execv(sys.executable, [sys.executable, "-c", START, SOURCE, START, framework])
     job = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     requests = job["requests"]
-    if len(requests) > 1 and cold is None:
-        for name in USUAL:
-            importlib.import_module(name)
-        foreign |= provided({name.split(".")[0] for name in sys.modules} - {"__main__"})
     adopt_orphans()
     scratch = tempfile.mkdtemp(prefix="tests-")
     os.mkdir(os.path.join(scratch, "compiled"))
@@ -462,6 +462,11 @@ def main():
         kept = Kept(job["keep"] // 2)
         folder = os.path.join(scratch, str(number))
         found = served(number, request, framework, folder, compiled, wake, kept)
+        used = found.pop("used")
+        if number == 0 and len(requests) > 1 and cold is None:
+            for name in used:
+                importlib.import_module(name)
+            compiled.foreign |= provided({name.split(".")[0] for name in sys.modules} - {"__main__"})
         tell({"done": number, "run": found, "tidy": tidied(tree)})
     shutil.rmtree(scratch, ignore_errors=True)
 

@@ -74,6 +74,16 @@ pub(crate) fn assert_success(output: &Output) {
     );
 }
 
+/// Fails unless a command ended with this code and said all of these.
+#[track_caller]
+pub(crate) fn assert_says(output: &Output, code: i32, parts: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::{
     chat_server::ChatServer,
-    etude::{assert_success, etude, package, stderr},
+    etude::{assert_says, assert_success, etude, package, stderr},
     repair::broken,
 };
 
@@ -44,15 +44,6 @@ fn append(repository: &str, text: &str) {
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-#[track_caller]
-fn says(output: &Output, code: i32, parts: &[&str]) {
-    let said = stderr(output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    for part in parts {
-        assert!(said.contains(part), "{part}: {said}");
-    }
 }
 
 /// Waits on a terminal of its own for the question, answers by Ctrl-C and then by yes, and prints the exit code.
@@ -106,7 +97,7 @@ fn plan_candidates_tests_and_diff_are_told() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
     let output = repair(scratch.path(), &repository, &["--apply"]);
-    says(
+    assert_says(
         &output,
         0,
         &[
@@ -129,7 +120,7 @@ fn replies_that_are_refused_are_counted() {
         &repository,
         &["--model", &server.name, "--json"],
     );
-    says(
+    assert_says(
         &output,
         0,
         &[
@@ -154,7 +145,7 @@ fn a_patch_that_mends_some_is_shown_and_not_written() {
     );
     let output = repair(scratch.path(), &repository, &["--apply", "--budget", "30"]);
     let again = format!("--test '{TOTAL}'");
-    says(&output, 1, &["mends 1 of 2 failing tests", &again]);
+    assert_says(&output, 1, &["mends 1 of 2 failing tests", &again]);
     assert!(stdout(&output).contains("+        amount += price"));
     let source = fs::read_to_string(Path::new(&repository).join("shop/price.py")).unwrap();
     assert!(source.contains("amount -= price"));
@@ -165,7 +156,7 @@ fn why_nothing_was_found_is_said() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
     let output = repair(scratch.path(), &repository, &["--max-steps", "1"]);
-    says(&output, 1, &["(--max-steps)"]);
+    assert_says(&output, 1, &["(--max-steps)"]);
 }
 
 #[test]
@@ -176,7 +167,7 @@ fn what_no_edit_mends_is_not_searched_for() {
     let tests = fs::read_to_string(&test).unwrap();
     fs::write(&test, format!("import zebra_crossing.stripes\n{tests}")).unwrap();
     let output = repair(scratch.path(), &repository, &[]);
-    says(
+    assert_says(
         &output,
         2,
         &["No module named 'zebra_crossing'", "--python"],
@@ -188,7 +179,7 @@ fn what_no_edit_mends_is_not_searched_for() {
     )
     .unwrap();
     let output = repair(scratch.path(), &repository, &[]);
-    says(&output, 2, &["SyntaxError", "that Python cannot read"]);
+    assert_says(&output, 2, &["SyntaxError", "that Python cannot read"]);
 }
 
 #[test]
@@ -204,7 +195,7 @@ fn tests_that_do_not_fail_every_time_or_never_end_are_named() {
          def test_y(self):\n        cheapest.n = 2\n",
     );
     let output = repair(scratch.path(), &repository, &[]);
-    says(
+    assert_says(
         &output,
         2,
         &[
@@ -217,7 +208,7 @@ fn tests_that_do_not_fail_every_time_or_never_end_are_named() {
         "\n    def test_sleep(self):\n        import time\n        time.sleep(1000)\n",
     );
     let output = repair(scratch.path(), &repository, &["--test-timeout", "10"]);
-    says(
+    assert_says(
         &output,
         1,
         &[
@@ -259,11 +250,11 @@ fn what_is_asked_wrongly_is_said_before_the_tests_run() {
         }
         arguments.extend(more);
         let output = etude(scratch.path(), &arguments).output().unwrap();
-        says(&output, 2, &[said]);
+        assert_says(&output, 2, &[said]);
         assert!(!stderr(&output).contains("Running the tests"), "{more:?}");
     }
     let output = repair(scratch.path(), &repository, &["--test", "test_total"]);
-    says(&output, 2, &[&format!("is it {TOTAL}?")]);
+    assert_says(&output, 2, &[&format!("is it {TOTAL}?")]);
     let untested = scratch.path().join("untested");
     fs::create_dir(&untested).unwrap();
     fs::write(untested.join("a.py"), "def a():\n    return 1\n").unwrap();
@@ -272,7 +263,7 @@ fn what_is_asked_wrongly_is_said_before_the_tests_run() {
         untested.to_str().unwrap(),
         &["--framework", "unittest"],
     );
-    says(&output, 2, &["no tests were found"]);
+    assert_says(&output, 2, &["no tests were found"]);
 }
 
 #[test]
@@ -335,14 +326,14 @@ fn tasks_are_checked_by_their_gold_patches() {
     );
     let idle = task("idle", &gold("amount -= 2 * price"));
     let output = check(&[good, idle]);
-    says(
+    assert_says(
         &output,
         1,
         &["idle: with its gold patch", TOTAL, "1 task is not solved"],
     );
     let elsewhere = gold("amount += price").replace("-= price", "*= price");
     let output = check(&[task("elsewhere", &elsewhere)]);
-    says(&output, 1, &["gold.patch", "does not fit the sources"]);
+    assert_says(&output, 1, &["gold.patch", "does not fit the sources"]);
 }
 
 #[test]
@@ -361,7 +352,7 @@ fn tasks_in_images_ask_for_containers() {
         .args(["--limit", "1"])
         .current_dir(scratch.path());
     let output = command.output().unwrap();
-    says(&output, 2, &["boxed", "--sandbox-backend docker"]);
+    assert_says(&output, 2, &["boxed", "--sandbox-backend docker"]);
 }
 
 #[test]
@@ -379,6 +370,6 @@ fn a_folder_without_python_leaves_no_copy() {
         out.to_str().unwrap(),
     ];
     let output = etude(scratch.path(), arguments).output().unwrap();
-    says(&output, 2, &["has no file of Python"]);
+    assert_says(&output, 2, &["has no file of Python"]);
     assert!(!scratch.path().join("tasks.sources").exists());
 }

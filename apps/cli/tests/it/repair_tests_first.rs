@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    etude::{assert_success, etude, stderr},
+    etude::{assert_says, assert_success, etude, stderr},
     repair::broken,
 };
 
@@ -26,15 +26,6 @@ fn repair(scratch: &Path, repository: &Path, more: &[&str]) -> Command {
     let mut command = etude(scratch, arguments);
     command.arg(repository).args(more);
     command
-}
-
-#[track_caller]
-fn says(output: &Output, code: i32, parts: &[&str]) {
-    let said = stderr(output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    for part in parts {
-        assert!(said.contains(part), "{part}: {said}");
-    }
 }
 
 /// A virtual environment without pytest.
@@ -73,7 +64,7 @@ fn tests_that_go_by_those_before_them_keep_no_patch_from_being_found() {
            def test_z(self):\n        self.assertEqual(price.left, 1)\n";
     fs::write(&tests, text).unwrap();
     let output = repair(scratch.path(), &shop, &["--json"]).output().unwrap();
-    says(&output, 0, &["1 test now passes, 4 still do."]);
+    assert_says(&output, 0, &["1 test now passes, 4 still do."]);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         said["tests"]["pass_to_pass"],
@@ -91,7 +82,7 @@ fn an_end_without_a_patch_is_told_with_its_cause_and_its_numbers() {
     let output = repair(scratch.path(), &shop, &["--json", "--budget", "2000"])
         .output()
         .unwrap();
-    says(
+    assert_says(
         &output,
         1,
         &[
@@ -140,13 +131,13 @@ fn tests_that_cannot_be_imported_are_told_before_a_search() {
             &format!("pip install pytest {}", shop.display()),
             "--python VENV/bin/python",
         ];
-        says(&output, 2, &parts);
+        assert_says(&output, 2, &parts);
         assert!(!stderr(&output).contains("candidate"), "{import}");
     }
     // What no installation mends is the search's.
     fs::write(shop.join("shop/price.py"), "total = cheapest = missing\n").unwrap();
     let output = repair(scratch.path(), &shop, &[]).output().unwrap();
-    says(&output, 1, &["note: no module of tests of", "NameError"]);
+    assert_says(&output, 1, &["note: no module of tests of", "NameError"]);
 }
 
 #[test]
@@ -163,7 +154,7 @@ fn the_first_python_of_the_path_runs_the_tests() {
         .env("PATH", &path)
         .output()
         .unwrap();
-    says(&output, 0, &[&format!("with {}/python", bin.display())]);
+    assert_says(&output, 0, &[&format!("with {}/python", bin.display())]);
     // Whether another one has it or none: it is said that this one does not.
     let output = repair(scratch.path(), &shop, &["--framework", "pytest"])
         .env("PATH", &path)
@@ -188,9 +179,9 @@ fn a_missing_pytest_and_a_missing_file_of_tests_are_both_told_by_what_mends_them
         .output()
         .unwrap();
     let install = "-m pip install pytest), or name another Python with --python";
-    says(&output, 2, &["has no pytest", install]);
+    assert_says(&output, 2, &["has no pytest", install]);
     assert!(!stderr(&output).contains("sandbox.python"));
     let nope = [&with_pytest[..], &["--test", "nope::x"]].concat();
     let output = repair(scratch.path(), &shop, &nope).output().unwrap();
-    says(&output, 2, &["--test nope::x: there is no file nope in "]);
+    assert_says(&output, 2, &["--test nope::x: there is no file nope in "]);
 }

@@ -47,7 +47,7 @@ fn class(rng: &mut impl Rng) -> String {
     format!("{private}{}{rest}", first.to_uppercase())
 }
 
-/// One to three syllables.
+/// One or two syllables: lines are about as long as those of names that people give.
 fn word(rng: &mut impl Rng) -> String {
     const ONSETS: &[u8] = b"bcdfghjklmnprstvwxz";
     const VOWELS: &[u8] = b"aeiouy";
@@ -56,7 +56,7 @@ fn word(rng: &mut impl Rng) -> String {
     let mut letter = |among: &[u8], rng: &mut _| {
         letters.extend(among.choose(rng).map(|letter| char::from(*letter)));
     };
-    for _ in 0..rng.random_range(1..=3) {
+    for _ in 0..rng.random_range(1..=2) {
         letter(ONSETS, rng);
         letter(VOWELS, rng);
         if rng.random_bool(0.5) {

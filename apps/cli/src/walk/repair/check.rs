@@ -30,6 +30,11 @@ impl Recipe {
                 1 << 20,
             ),
             ("eval.samples", self.eval.samples as usize, 1 << 16),
+            (
+                "environment.end.max_steps",
+                self.environment.end.max_steps.unwrap_or(1) as usize,
+                1 << 16,
+            ),
         ])?;
         common.check_rollout()?;
         if let Some(seconds) = self.environment.end.max_seconds {

@@ -206,3 +206,25 @@ fn lessons_are_actions_that_point_at_somebody_listed_for_the_reason_they_say() {
     }
     assert!(places[1..].iter().all(|n| *n > 0), "{places:?}");
 }
+
+#[test]
+fn lessons_speak_of_the_training_packages_and_of_packages_that_there_are_not() {
+    let lessons = lessons(Mix::default());
+    let mut made_up = 0;
+    for index in 0..200 {
+        let lesson = lessons.lesson(index);
+        let shown = &lesson.prompt[0].content;
+        let lines = shown
+            .lines()
+            .filter_map(|line| line.split_once(" in ")?.1.split_once('/'));
+        let packages: std::collections::BTreeSet<&str> =
+            lines.map(|(package, _)| package).collect();
+        assert_eq!(packages.len(), 1, "{shown}");
+        let package = packages.first().unwrap();
+        match repair::PACKAGES.iter().find(|known| known.name == *package) {
+            Some(known) => assert!(known.is_for_training, "{shown}"),
+            None => made_up += 1,
+        }
+    }
+    assert!((40..160).contains(&made_up), "{made_up} of 200");
+}

@@ -1,6 +1,10 @@
 //! Verdicts on programs that mean well, and the accounts kept of them.
 
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests stop at the first surprise"
+)]
 
 use judge::{CaseResult, Evaluation, Judge, JudgeConfig, Tests, Value, Verdict, VerdictStatus};
 use proptest::{
@@ -242,6 +246,39 @@ async fn types_are_compared_exactly() {
     check("{2: None, 1: None}", dict.clone(), true).await;
     check("{2: None, 1: 0}", dict, false).await;
     check("[[]]", vec![Value::List(vec![])].into(), true).await;
+}
+
+#[tokio::test]
+async fn after_an_error_equal_requests_execute_once() {
+    const SLOW: &str = "import time\ntime.sleep(2)\ndef f(x): return 2 * x";
+    let sandbox = Sandbox::start(Config::new(2)).unwrap();
+    let judge = Judge::new(sandbox.clone(), JudgeConfig::small());
+    let ask = || {
+        let judge = judge.clone();
+        tokio::spawn(async move { judge.verdict(SLOW, &doubling()).await })
+    };
+    let (mut one, mut other) = (ask(), ask());
+    while sandbox.stats().running == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let supervisor = sandbox.supervisor_pid().unwrap().to_string();
+    let mut kill = std::process::Command::new("kill");
+    let killed = kill.args(["-KILL", &supervisor]).status().unwrap();
+    assert!(killed.success());
+    let (failed, other) = tokio::select! {
+        failed = &mut one => (failed, other),
+        failed = &mut other => (failed, one),
+    };
+    assert!(failed.unwrap().is_err());
+    // The other has taken over; a third waits for it.
+    let third = ask();
+    assert!(other.await.unwrap().unwrap().passed);
+    assert!(third.await.unwrap().unwrap().passed);
+    let stats = judge.stats();
+    assert_eq!(
+        (stats.verdicts, stats.executed, stats.sandbox_errors),
+        (2, 1, 1)
+    );
 }
 
 #[tokio::test]

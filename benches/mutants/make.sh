@@ -19,7 +19,9 @@ fi
 if [ ! -d packages ]; then
     rm -rf archives unpacked
     # Building metadata is part of how pip looks at an archive; the digests are those of the index.
-    "$python" -m pip download --quiet --no-deps --no-binary :all: --require-hashes \
+    # What they are built with may be binary: from source it needs itself.
+    names=$(grep -o '^[A-Za-z0-9._-]*==' "$here/packages.txt" | tr -d = | paste -sd, -)
+    "$python" -m pip download --quiet --no-deps --no-binary "$names" --require-hashes \
         -r "$here/packages.txt" -d archives
     mkdir unpacked
     for archive in archives/*.tar.gz; do

@@ -246,7 +246,13 @@ impl Seeds {
             let [before, after] = self.pair;
             let heading = ["", before, after, "gain", "seeds"].map(str::to_owned);
             let rows = self.changes.iter().map(|one| {
-                let unit = Unit::of_metric(&one.metric, [&one.before, &one.after].into_iter());
+                // The t-interval of a share may reach beyond what a share can be.
+                let means = [one.before, one.after].map(|found| Estimate {
+                    low: found.value,
+                    high: found.value,
+                    ..found
+                });
+                let unit = Unit::of_metric(&one.metric, means.iter());
                 vec![
                     words::label_of(&one.metric),
                     interval(unit, one.before),

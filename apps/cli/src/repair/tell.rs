@@ -104,7 +104,9 @@ impl Candidates {
             Fate::Unmended(why) => format!("still fails: {why}"),
             Fate::Endless => "its tests do not end".to_owned(),
             Fate::Crashed => "the interpreter dies".to_owned(),
-            Fate::Breaking => "mends failing tests and breaks others".to_owned(),
+            Fate::Breaking => {
+                "mends failing tests, and breaks others or leaves most failing".to_owned()
+            }
             Fate::Passing => "passes".to_owned(),
             Fate::Unchecked => "mends failing tests, after one that passes".to_owned(),
         };

@@ -242,7 +242,8 @@ impl Search {
     /// Why there is no candidate any more, after `all` of the episode.
     fn spent(&self, all: usize, searched: &Searched, observation: &TestsObserved) -> String {
         format!(
-            "{all} candidates were run and {} mends the {} failing tests without breaking another; {} broke one; {}",
+            "{all} candidates were run and {} mends at least half of the {} failing tests without breaking another; \
+             {} mended some and did not do that; {}",
             match searched.proposed {
                 0 => "none",
                 _ => "no other",

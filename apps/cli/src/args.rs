@@ -98,12 +98,18 @@ pub(crate) struct TrainArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     /// A run directory, whose policies are evaluated again; or a recipe that has nothing to train
-    #[arg(value_name = "DIR|RECIPE")]
-    pub(crate) run: PathBuf,
-    /// Of a recipe: where the run is written [default: runs/NAME, numbered if it exists]. An unfinished one goes
-    /// on with `etude train --resume DIR`
+    #[arg(
+        value_name = "DIR|RECIPE",
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
+    pub(crate) run: Option<PathBuf>,
+    /// Of a recipe: where the run is written [default: runs/NAME, numbered if it exists]
     #[arg(long = "run", value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
+    /// Go on with an evaluation that a recipe began and that did not come to its end
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["into", "set", "tasks", "samples", "seed"])]
+    pub(crate) resume: Option<PathBuf>,
     /// Of a recipe: override a key, for example --set tasks.eval=FILE.jsonl
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

@@ -132,6 +132,8 @@ pub struct Answered {
     pub effort: Effort,
     /// The runs of tests that it took, as lines of `logs/test_runs.jsonl`.
     pub log: Vec<LogLine>,
+    /// There is nothing to ask for after these patches, and why.
+    pub spent: Option<String>,
     /// For the next request of the episode; `None` where there is nothing to go on from.
     pub searched: Option<Arc<Searched>>,
 }
@@ -142,6 +144,7 @@ impl From<Proposed> for Answered {
             proposed,
             effort: Effort::default(),
             log: Vec::new(),
+            spent: None,
             searched: None,
         }
     }

@@ -160,10 +160,11 @@ impl Repair {
             // What its tests leave behind is not the planner's.
             let mut apart = testbed.open_when_needed();
             let sources = Sources::of(task, &mut apart).await?;
-            let observed = search::observe(&mut apart, &SearchSettings::default()).await?;
+            let issue = &task.public.issue;
+            let observed = search::observe(&mut apart, issue, &SearchSettings::default()).await?;
             workplace.add_log(apart.take_log());
             apart.close().await?;
-            let found = suspects(&task.public.issue, sources.graph(), &observed, most);
+            let found = suspects(issue, sources.graph(), &observed, most);
             Ok(sources.with_suspects(found, Arc::new(observed)))
         };
         let kept = remembered.map_or(&self.sources, |remembered| &remembered.sources);

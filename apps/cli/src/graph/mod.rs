@@ -134,6 +134,7 @@ pub(crate) fn run(args: &GraphArgs, screen: Screen) -> Outcome<()> {
             cache,
             json,
         } => {
+            no_options_among(query)?;
             let known = known(path, cache.as_deref())?;
             find(
                 &known,
@@ -286,6 +287,21 @@ fn written(graph: &Graph, root: &Path, format: Format) -> Outcome<Vec<u8>> {
             dot(edges).into_bytes()
         }
     })
+}
+
+/// Refuses options that stand after the words of a query, where they would say what must not be found.
+fn no_options_among(words: &[String]) -> Outcome<()> {
+    const OPTIONS: [&str; 6] = ["-n", "--limit", "--cache", "--json", "-h", "--help"];
+    let late = words.iter().find(|word| {
+        let name = word.split('=').next().unwrap_or(word);
+        OPTIONS.contains(&name)
+    });
+    match late {
+        Some(option) => Err(Failure::Asked(anyhow!(
+            "{option} stands after the words, where `-` says what must not be found; put options before the words"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Prints what a query finds: `limit` nodes.

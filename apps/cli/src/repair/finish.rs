@@ -120,13 +120,12 @@ impl Ending<'_> {
                        not written"
                     .to_owned();
             } else {
-                let asked = mended.iter().map(|id| format!("--test '{id}'"));
+                let first = mended.first().map_or("", String::as_str);
                 self.screen.say(format!(
-                    "This patch mends {} of {} failing tests and breaks none; it is not written. Ask for these alone \
-                     with: {}",
+                    "This patch mends {} of {} failing tests and breaks none; it is not written. Ask for one of these \
+                     alone with --test '{first}'",
                     mended.len(),
                     failing.len(),
-                    asked.collect::<Vec<_>>().join(" ")
                 ));
             }
         }

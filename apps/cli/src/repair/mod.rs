@@ -60,7 +60,8 @@ pub(crate) struct RepairArgs {
     /// What is wrong: a text, or a file of one
     #[arg(long, value_name = "TEXT|FILE")]
     issue: String,
-    /// A test that must pass, by its id; several are several [default: all that fail now]
+    /// A test that must pass, by its id, or all that fail of a function, class or file; several are several [default:
+    /// those that fail and that the issue speaks of; all that fail where it speaks of none]
     #[arg(long = "test", value_name = "ID")]
     tests: Vec<String>,
     /// Who plans: openai:http://HOST:PORT/v1#MODEL [default: rules]
@@ -191,7 +192,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     survey.tell(args, screen)?;
     task.checks = survey.checks(&args.tests)?;
     survey.check_readable(&task.checks, args, screen)?;
-    task.public.issue = survey.completed(&task, task.public.issue.clone());
+    let issue = task.public.issue.clone();
     let candidates = Arc::new(Candidates::new(screen));
     let (model, observed) = match args.patch_model {
         Some(_) => (
@@ -200,15 +201,18 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         ),
         None => {
             let settings = search_settings(args, settings.slots);
-            let observed = survey.observed(&task, &testbeds, &settings, screen).await?;
-            (search(settings, &candidates)?, Some(Arc::new(observed)))
+            let observing = survey.observed(&task, &issue, &testbeds, &settings, screen);
+            let observed = Arc::new(observing.await?);
+            survey::narrow(&mut task, &observed, &issue, args, screen);
+            (search(settings, &candidates)?, Some(observed))
         }
     };
+    task.public.issue = survey.completed(&task, issue.clone());
     let repairer = RepairLoop {
         model: Arc::new(Told {
             model,
             candidates: candidates.clone(),
-            observed,
+            observed: observed.map(|observed| (issue, observed)),
         }),
         settings: LoopSettings {
             within_plan: args.patch_model.is_some(),

@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use judge::pytest::TestStatus;
 use repair::{
     Checks, Issue, Task, Testbeds,
-    search::{SearchSettings, TestsObserved, observe_after},
+    search::{SearchSettings, Sought, TestsObserved, foremost, observe_after, of_concern_to},
     workplace::{Ended, Failure as TestFailure, TestRequest, TestRun, Workplace},
 };
 
@@ -210,26 +210,30 @@ impl Survey {
         Ok(())
     }
 
-    /// What a repair is told by: `wanted` of the failing tests, or all of them.
+    /// What a repair is told by: the failing tests that `wanted` names, or all of them.
     pub(super) fn checks(&self, wanted: &[String]) -> Outcome<Checks> {
         let failing = self.failing();
-        for id in wanted {
-            if !failing.contains(id) {
-                return Err(Failure::Asked(match self.run.statuses.get(id) {
-                    Some(_) if self.unsteady.contains(id) => {
-                        anyhow!("--test {id}: it failed and passed when it was run again")
+        let mut asked = Vec::new();
+        for name in wanted {
+            let named = failing.iter().filter(|id| is_named(id, name));
+            let before = asked.len();
+            asked.extend(named.cloned());
+            if asked.len() == before {
+                let is_unsteady = self.unsteady.iter().any(|id| is_named(id, name));
+                let is_there = self.run.statuses.keys().any(|id| is_named(id, name));
+                return Err(Failure::Asked(match is_there {
+                    true if is_unsteady => {
+                        anyhow!("--test {name}: it failed and passed when it was run again")
                     }
-                    Some(_) => anyhow!("--test {id}: it does not fail"),
-                    None => anyhow!("--test {id}: there is no such test{}", self.nearest(id)),
+                    true => anyhow!("--test {name}: it does not fail"),
+                    false => anyhow!("--test {name}: there is no such test{}", self.nearest(name)),
                 }));
             }
         }
+        let mut seen = BTreeSet::new();
+        asked.retain(|id| seen.insert(id.clone()));
         Ok(Checks {
-            fail_to_pass: if wanted.is_empty() {
-                failing
-            } else {
-                wanted.to_vec()
-            },
+            fail_to_pass: if wanted.is_empty() { failing } else { asked },
             pass_to_pass: self.passing(),
         })
     }
@@ -248,7 +252,10 @@ impl Survey {
         near.sort_unstable();
         let near: Vec<&str> = near.iter().take(3).map(|(_, _, id)| id.as_str()).collect();
         match near.is_empty() {
-            true => format!("; one that fails is {}", failing.join(", ")),
+            true => match failing.first() {
+                Some(first) => format!("; one that fails is {first}"),
+                None => String::new(),
+            },
             false => format!("; is it {}?", near.join(" or ")),
         }
     }
@@ -257,40 +264,36 @@ impl Survey {
     pub(super) async fn observed(
         &self,
         task: &Task,
+        issue: &Issue,
         testbeds: &Testbeds,
         settings: &SearchSettings,
         screen: Screen,
     ) -> Outcome<TestsObserved> {
         let testbed = testbeds(task).map_err(fault)?;
         let mut workplace = testbed.open().await.failed()?;
-        let observing = observe_after(&self.run, &mut workplace, settings);
+        let sought = Sought {
+            issue,
+            tests: &task.checks.fail_to_pass,
+        };
+        let observing = observe_after(&self.run, &sought, &mut workplace, settings);
         let observed = patiently(observing, screen).await;
         workplace.close().await.failed()?;
         observed.map_err(fault)
     }
 
-    /// The issue with what the first failing test tells, where it says nothing of that itself.
+    /// The issue with what the first failing test of those that it speaks of tells, where it says nothing of that
+    /// itself.
     pub(super) fn completed(&self, task: &Task, issue: Issue) -> Issue {
-        let first = task
-            .checks
-            .fail_to_pass
-            .iter()
-            .find_map(|id| self.run.failures.get(id));
-        let Some(first) = first else {
+        let failing = &task.checks.fail_to_pass;
+        // Where nobody says more, the names of what fails are what a planner can go by.
+        let named = foremost(failing, &self.run.failures, &issue, 8);
+        let Some(first) = named.iter().find_map(|id| self.run.failures.get(id)) else {
             return issue;
         };
         let frame = first
             .frames
             .last()
             .map(|frame| format!("{}:{}", frame.path, frame.line));
-        // Where nobody says more, the names of what fails are what a search can go by.
-        let named: Vec<&str> = task
-            .checks
-            .fail_to_pass
-            .iter()
-            .map(String::as_str)
-            .take(8)
-            .collect();
         Issue {
             body: format!("{}\n\nFailing tests:\n{}", issue.body, named.join("\n"))
                 .trim()
@@ -301,6 +304,36 @@ impl Survey {
             ..issue
         }
     }
+}
+
+/// Holds the repair to those of the failing tests that the issue is about, where the user named none.
+pub(super) fn narrow(
+    task: &mut Task,
+    observed: &TestsObserved,
+    issue: &Issue,
+    args: &RepairArgs,
+    screen: Screen,
+) {
+    let mut all = std::mem::take(&mut task.checks.fail_to_pass);
+    let concern = of_concern_to(observed, issue);
+    let n_all = all.len();
+    if args.tests.is_empty() && !concern.is_empty() {
+        all.retain(|id| concern.contains(id));
+    }
+    if let (Some(first), true) = (all.first(), all.len() < n_all) {
+        screen.say(format!(
+            "note: the issue is about {} of the {n_all} failing tests, {first} the first; the others are let be (--test \
+             names those that must pass)",
+            all.len()
+        ));
+    }
+    task.checks.fail_to_pass = all;
+}
+
+/// Whether an id is what a user named: a test, or a function, class or file of which it is one.
+fn is_named(id: &str, name: &str) -> bool {
+    let rest = id.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', ':', '.']))
 }
 
 fn said(failure: &TestFailure) -> String {

@@ -8,6 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use record::Fault;
 use repair::{
+    Issue,
     patch_model::{Answered, PatchModel, PatchRequest, SPENT},
     play::StepNote,
     search::{Fate, TestsObserved, Tried},
@@ -20,9 +21,11 @@ use crate::screen::{Screen, count_of};
 
 /// Targets of a plan that are told.
 const TARGETS: usize = 5;
+/// Lines of a failure that are told after its first.
+const DETAIL: usize = 4;
 /// Candidates that are told one by one.
 const SHOWN: usize = 10;
-/// Of the others, every how many a line says how many there are.
+/// Of the others, at which numbers a line says how many there are.
 const EVERY: usize = 50;
 
 /// A patch model whose plans are told before it is asked, and that need not look at the tests once more.
@@ -30,8 +33,9 @@ const EVERY: usize = 50;
 pub(super) struct Told {
     pub(super) model: Arc<dyn PatchModel>,
     pub(super) candidates: Arc<Candidates>,
-    /// What the tests of the repository do.
-    pub(super) observed: Option<Arc<TestsObserved>>,
+    /// What a search goes by: the issue as the user put it, without the names of tests that planners are told, and
+    /// what the tests of the repository do.
+    pub(super) observed: Option<(Issue, Arc<TestsObserved>)>,
 }
 
 #[async_trait]
@@ -43,10 +47,10 @@ impl PatchModel for Told {
         cx: &mut Cx,
     ) -> Result<Answered, Fault> {
         self.candidates.plan(request);
-        let request = PatchRequest {
-            observed: self.observed.clone(),
-            ..request.clone()
-        };
+        let mut request = request.clone();
+        if let Some((issue, observed)) = self.observed.clone() {
+            (request.issue, request.observed) = (issue, Some(observed));
+        }
         self.model.propose(&request, testbed, cx).await
     }
 }
@@ -104,19 +108,25 @@ impl Candidates {
             Fate::Unmended(why) => format!("still fails: {why}"),
             Fate::Endless => "its tests do not end".to_owned(),
             Fate::Crashed => "the interpreter dies".to_owned(),
-            Fate::Breaking => {
-                "mends failing tests, and breaks others or leaves most failing".to_owned()
-            }
+            Fate::Breaking => "mends failing tests, and breaks others".to_owned(),
+            Fate::Partial(mended) => format!(
+                "mends {} and breaks none, and leaves others",
+                count_of(*mended, "failing test")
+            ),
             Fate::Passing => "passes".to_owned(),
             Fate::Unchecked => "mends failing tests, after one that passes".to_owned(),
         };
-        let is_told = recent <= SHOWN || matches!(tried.fate, Fate::Breaking | Fate::Passing);
+        let is_told = recent <= SHOWN
+            || matches!(
+                tried.fate,
+                Fate::Breaking | Fate::Partial(_) | Fate::Passing
+            );
         if is_told {
             self.screen.say(format!(
                 "     candidate {number}: {} at {}:{}: {fate}",
                 tried.family, tried.path, tried.line
             ));
-        } else if recent.is_multiple_of(EVERY) {
+        } else if number.is_multiple_of(EVERY) {
             self.screen
                 .say(format!("     {} so far", count_of(number, "candidate")));
         }
@@ -160,6 +170,7 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     // What the planner of a repair in steps says of it.
     for key in ["subplan", "intent_analysis", "feedback"] {
         let said = action.and_then(|action| action[key].as_str());
+        let said = said.filter(|_| !is_planned);
         for line in said.unwrap_or_default().lines() {
             screen.say(format!("     plan: {line}"));
         }
@@ -187,12 +198,21 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
         ));
     }
     let detail = text(&info["detail"]).unwrap_or_default();
-    if let Some(error) = text(&info["error"]) {
-        // Of an end it is the detail that says whether the budget or the candidates came to theirs.
-        screen.say(match error == SPENT {
-            true => format!("     the repair ends here: {detail}"),
-            false => format!("     {error}: {detail}"),
-        });
+    match text(&info["error"]) {
+        // Why is said at the end.
+        Some(error) if error == SPENT => screen.say("     nothing is left to try"),
+        Some(error) => {
+            let mut lines = detail.lines();
+            let first = lines.next().unwrap_or_default();
+            screen.say(format!("     {error}: {first}"));
+            for line in lines.by_ref().take(DETAIL) {
+                screen.say(format!("       {line}"));
+            }
+            if lines.next().is_some() {
+                screen.say("       …");
+            }
+        }
+        None => {}
     }
     let said = ["message", "summary"];
     let said = said.iter().find_map(|key| text(&info[*key]));

@@ -109,7 +109,7 @@ impl Again<'_> {
         let work = self.screen.work(suite.name, suite.episodes());
         let played = suite.play(engines, self.stop, |done| work.at(done))?;
         let evaluated = played.ok_or_else(|| Failure::Interrupted {
-            run: self.args.run.clone(),
+            run: self.reader.path().to_owned(),
         })?;
         work.done(done());
         Ok(evaluated)

@@ -328,6 +328,11 @@ fn what_cannot_be_is_said() {
         (folder.path(), &["query", "-n", "0", "grow"], "0 is not in"),
         (
             folder.path(),
+            &["query", "grow", "-n", "3"],
+            "put options before the words",
+        ),
+        (
+            folder.path(),
             &["build", "--cache", "/proc/absent"],
             "--cache /proc/absent",
         ),

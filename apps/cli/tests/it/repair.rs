@@ -222,7 +222,7 @@ fn a_killed_evaluation_plays_no_finished_task_again_and_ends_the_same() {
     child.wait().unwrap();
     let resumed = etude(
         directory.path(),
-        ["train".as_ref(), "--resume".as_ref(), cut.as_os_str()],
+        ["eval".as_ref(), "--resume".as_ref(), cut.as_os_str()],
     );
     let output = { resumed }.output().unwrap();
     assert_success(&output);

@@ -152,6 +152,36 @@ fn a_patch_that_mends_some_is_shown_and_not_written() {
 }
 
 #[test]
+fn of_several_failures_the_one_that_the_issue_or_the_user_names_is_repaired() {
+    let named = [
+        ("test_total does not pass any more", ""),
+        ("something is off", "tests.test_price.TestPrice.test_total"),
+        ("something is off", "tests.test_price.TestPrice"),
+    ];
+    for (issue, test) in named {
+        let scratch = TempDir::new().unwrap();
+        let repository = shop(scratch.path());
+        append(
+            &repository,
+            "\n\nclass TestWeather(unittest.TestCase):\n    def test_weather(self):\n        \
+             self.assertEqual('rain', 'sun')\n",
+        );
+        let mut command = etude(
+            scratch.path(),
+            ["repair", "--repo", &repository, "--issue", issue, "--apply"],
+        );
+        let is_about = issue.contains("test_total");
+        if !is_about {
+            command.args(["--test", test]);
+        }
+        let output = command.output().unwrap();
+        assert_says(&output, 0, &["1 test now passes, 2 still do."]);
+        let about = format!("the issue is about 1 of the 2 failing tests, {TOTAL}");
+        assert_eq!(stderr(&output).contains(&about), is_about, "{issue}");
+    }
+}
+
+#[test]
 fn why_nothing_was_found_is_said() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());

@@ -24,7 +24,9 @@ use session::SnapshotId;
 
 use crate::{
     Task,
-    patch_model::{Answered, Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed},
+    patch_model::{
+        Answered, Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed, SPENT,
+    },
     repairer::{RepairRecord, Repairer, Selected, TestReport},
     workplace::{TestRequest, TestRun, Workplace},
 };
@@ -114,6 +116,10 @@ impl Repairer for RepairLoop {
                 self.tried(task, &request, proposals, workplace).await?
             }
         };
+        if let Some(why) = answered.spent.filter(|_| !record.ok) {
+            record.error = Some(SPENT.to_owned());
+            record.message = why;
+        }
         record.candidates += answered.effort.candidates;
         record.test_runs += answered.effort.test_runs;
         record.searched = answered.searched;

@@ -5,16 +5,47 @@
 //! Those that run lines which the tests spoken of make suspicious belong to them. Where an issue speaks of no
 //! test, all that fail are its concern.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{observation::TestsObserved, suspicion::spectrum};
 use crate::{Issue, workplace::Failure};
 
-/// What the words of a failure count, where it failed, its kind, and the test's name.
+/// Which of the failing tests a search is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought<'a> {
+    pub issue: &'a Issue,
+    /// The only failing tests that count; all that fail where there are none.
+    pub tests: &'a [String],
+}
+
+/// At most `count` of the failing tests, those that the issue speaks of first, and of the others one of each function
+/// before a second of any.
+pub fn foremost(
+    failing: &[String],
+    failures: &BTreeMap<String, Failure>,
+    issue: &Issue,
+    count: usize,
+) -> Vec<String> {
+    let spoken = spoken_of(failing.iter(), failures, issue);
+    let mut of_function: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut ranked: Vec<(bool, usize, usize)> = Vec::with_capacity(failing.len());
+    for (place, id) in failing.iter().enumerate() {
+        let before = of_function.entry(function(id)).or_default();
+        ranked.push((!spoken.contains(id), *before, place));
+        *before += 1;
+    }
+    ranked.sort_unstable();
+    let first = ranked.iter().take(count);
+    first.map(|(_, _, place)| failing[*place].clone()).collect()
+}
+
+/// What the words of a failure count, where it failed, its kind, the test's name as it stands in the source, and the
+/// words of its name.
 const WORDS: u32 = 3;
 const PLACE: u32 = 2;
 const KIND: u32 = 1;
-const NAME: u32 = 2;
+const NAME: u32 = 3;
+const NAME_WORDS: u32 = 2;
 /// A test that counts less is not spoken of.
 const SPOKEN_OF: u32 = 3;
 /// Shorter words of a failure, and shorter names, stand in many texts.
@@ -22,58 +53,82 @@ const MIN_WORDS: usize = 8;
 /// Lines that weigh at least so much of what the heaviest weighs tie tests together.
 const TIE: f64 = 0.3;
 
-/// `observation` without the traced failing tests that are no concern of `issue`.
+/// `observation` without the failing tests that are no concern of `issue`.
 pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> TestsObserved {
-    let spoken = spoken_of(&observation, issue);
+    let traced = observation.failing_lines.keys();
+    let spoken = spoken_of(traced, &observation.failures, issue);
     if spoken.is_empty() {
         return observation;
     }
-    let others: Vec<String> = observation
-        .failing_lines
-        .keys()
-        .filter(|id| !spoken.contains(*id))
-        .cloned()
-        .collect();
     let mut alone = observation.clone();
     alone.failing_lines.retain(|id, _| spoken.contains(id));
     let weights = spectrum(&alone);
     let heaviest = weights.values().flat_map(|lines| lines.values());
-    let least = TIE * heaviest.copied().fold(0.0, f64::max);
-    for id in others {
-        let coverage = &observation.failing_lines[&id];
-        let is_tied = coverage.iter().any(|(path, lines)| {
-            let suspicious = weights.get(path);
-            suspicious.is_some_and(|weights| {
-                let weight = |line| weights.get(line).copied().unwrap_or(0.0);
-                lines
-                    .iter()
-                    .any(|line| weight(line) >= least.max(f64::MIN_POSITIVE))
+    let least = (TIE * heaviest.copied().fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
+    let all = observation.failing_lines.len();
+    observation.failing_lines.retain(|id, coverage| {
+        spoken.contains(id)
+            || coverage.iter().any(|(path, lines)| {
+                weights.get(path).is_some_and(|weights| {
+                    let mut weights = lines.iter().filter_map(|line| weights.get(line));
+                    weights.any(|weight| *weight >= least)
+                })
             })
-        });
-        if !is_tied {
-            observation.failing.retain(|other| *other != id);
-            observation.failures.remove(&id);
-            observation.failing_lines.remove(&id);
-        }
+    });
+    if observation.failing_lines.len() == all {
+        return observation;
     }
+    // What was not traced goes with the tests of its function that were.
+    let kept: BTreeSet<&str> = observation
+        .failing_lines
+        .keys()
+        .map(|id| function(id))
+        .collect();
+    let spoken = spoken_of(observation.failing.iter(), &observation.failures, issue);
+    observation
+        .failing
+        .retain(|id| kept.contains(function(id)) || spoken.contains(id));
+    let failing = &observation.failing;
+    observation.failures.retain(|id, _| failing.contains(id));
+    observation.leading.retain(|id| failing.contains(id));
     observation
 }
 
-/// Traced failing tests that the issue speaks of.
-fn spoken_of(observation: &TestsObserved, issue: &Issue) -> BTreeSet<String> {
+/// The failing tests of `observed` that `issue` is about, in order: all where it speaks of none.
+pub fn of_concern_to(observed: &TestsObserved, issue: &Issue) -> Vec<String> {
+    of_concern(observed.clone(), issue).failing
+}
+
+/// A test's id without its parameters.
+fn function(id: &str) -> &str {
+    id.split('[').next().unwrap_or(id)
+}
+
+/// Those of `failing` that the issue speaks of.
+fn spoken_of<'a>(
+    failing: impl Iterator<Item = &'a String>,
+    failures: &BTreeMap<String, Failure>,
+    issue: &Issue,
+) -> BTreeSet<String> {
     let said = format!("{}\n{}", issue.title, issue.body);
     let squeezed = squeezed(&said);
+    let words: BTreeSet<&str> = said
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .collect();
     let of = |id: &&String| {
-        let failure = observation.failures.get(*id);
+        let failure = failures.get(*id);
         let shown = failure.map_or(0, |failure| shown(failure, issue, &said));
-        let name = id.rsplit([':', '.']).next().unwrap_or(id);
-        let name = name.split('[').next().unwrap_or(name);
-        let name = self::squeezed(name.trim_start_matches("test"));
-        let is_named = name.len() >= MIN_WORDS && squeezed.contains(&name);
-        shown + NAME * u32::from(is_named) >= SPOKEN_OF
+        let name = function(id);
+        let name = name.rsplit([':', '.']).next().unwrap_or(name);
+        let short = self::squeezed(name.trim_start_matches("test"));
+        let named = match () {
+            () if name.len() >= MIN_WORDS && words.contains(name) => NAME,
+            () if short.len() >= MIN_WORDS && squeezed.contains(&short) => NAME_WORDS,
+            () => 0,
+        };
+        shown + named >= SPOKEN_OF
     };
-    let traced = observation.failing_lines.keys();
-    traced.filter(of).cloned().collect()
+    failing.filter(of).cloned().collect()
 }
 
 fn shown(failure: &Failure, issue: &Issue, said: &str) -> u32 {
@@ -164,6 +219,44 @@ mod tests {
         assert_eq!(failing(&place), all[2..]);
         let name = issue("What the network test shows", None, "OSError");
         assert_eq!(failing(&name), all);
+    }
+
+    #[test]
+    fn of_many_failing_tests_those_spoken_of_and_one_of_each_function_come_first() {
+        let names = ["a[1]", "a[2]", "a[3]", "grows[1]", "grows[2]", "z"];
+        let failing = names.map(|name| format!("tests/test_a.py::test_{name}"));
+        let failures = BTreeMap::new();
+        let first = |body: &str, count| {
+            let body = body.to_owned();
+            let issue = Issue {
+                body,
+                ..Issue::default()
+            };
+            let first = foremost(&failing, &failures, &issue, count);
+            let names = first
+                .iter()
+                .filter_map(|id| id.split_once("test_a.py::test_"));
+            names.map(|(_, name)| name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(first("", 4), ["a[1]", "grows[1]", "z", "a[2]"]);
+        let spoken = ["grows[1]", "grows[2]", "a[1]"];
+        assert_eq!(first("since Monday test_grows fails", 3), spoken);
+        assert_eq!(first("", 9).len(), 6);
+    }
+
+    #[test]
+    fn tests_that_were_not_traced_go_with_those_of_their_function() {
+        let mut many = observation();
+        for name in ["test_a.py::test_grows[2]", "test_b.py::test_network[2]"] {
+            many.failing.push(format!("tests/{name}"));
+        }
+        let issue = Issue {
+            body: "It says KeyError: 'the missing key'".to_owned(),
+            ..Issue::default()
+        };
+        let kept = of_concern(many.clone(), &issue).failing;
+        assert_eq!(kept, [&many.failing[..2], &many.failing[3..4]].concat());
+        assert_eq!(of_concern(many.clone(), &Issue::default()), many);
     }
 
     #[test]

@@ -29,12 +29,14 @@ use crate::{
     patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
     workplace::{Testbed, Workplace},
 };
+pub use concern::{Sought, foremost, of_concern_to};
 pub(crate) use observation::{Coverage, observe};
 pub use observation::{TestsObserved, observe_after};
 use ranking::{Ranked, Suspect};
 pub use searched::Searched;
 pub use settings::SearchSettings;
 pub(crate) use suspicion::spectrum;
+use trial::Partial;
 pub use trial::{Fate, Tried, WatchTried};
 
 /// The code of an answer without patches (spec, section 1.5).
@@ -124,7 +126,8 @@ impl Search {
             // Whoever looked has run them.
             Some(observed) => (observed.clone(), 0),
             None => {
-                let observed = observation::observe(workplace, &self.settings).await?;
+                let observed =
+                    observation::observe(workplace, &request.issue, &self.settings).await?;
                 let test_runs = observed.test_runs;
                 (Arc::new(observed), test_runs)
             }
@@ -156,7 +159,7 @@ impl Search {
     ) -> Result<Answered, Fault> {
         let (budget, tried) = (self.settings.budget, request.constraints.tried);
         let before = request.searched.as_deref().cloned().unwrap_or_default();
-        if tried >= budget && before.unchecked.is_empty() {
+        if tried >= budget && before.unchecked.is_empty() && before.partial.is_none() {
             let detail =
                 format!("all {budget} candidates of the budget were run by the repairs before");
             let proposed = Proposed::None {
@@ -190,6 +193,7 @@ impl Search {
                 proposed: Proposed::None { code, detail },
                 effort,
                 log,
+                spent: None,
                 searched: Some(Arc::new(Searched {
                     observed: Some(observed),
                     ..before
@@ -210,45 +214,71 @@ impl Search {
         effort.test_runs += trials.test_runs;
         log.extend(trials.log);
         let run = ordered[..trials.candidates].iter();
+        let partial = [before.partial, trials.partial].into_iter().flatten();
         let mut searched = Searched {
             observed: Some(observed),
             unchecked: trials.unchecked,
             breaking: before.breaking + trials.breaking,
+            // Of those that mend as many the first.
+            partial: partial.rev().max_by_key(|partial| partial.mended),
             ..before
         };
         let programs = run.filter_map(|ranked| ranked.program(&suspects));
         searched.programs.extend(programs);
-        let proposed = match trials.found {
+        let failing = observation.failing.len();
+        let (proposed, spent) = match trials.found {
             Some(found) => {
                 searched.proposed += 1;
                 let mut proposal = propose(&found, &suspects).map_err(Fault::grader)?;
                 proposal.summary = format!("{}, candidate {}", proposal.summary, trials.number);
-                Proposed::Patches(vec![proposal])
+                (Proposed::Patches(vec![proposal]), None)
             }
-            None => Proposed::None {
-                // Another plan would lead to the same candidates.
-                code: SPENT,
-                detail: self.spent(tried + trials.candidates, &searched, &observation),
-            },
+            None => {
+                let detail = self.spent(tried + trials.candidates, &searched, failing);
+                match searched.partial.take() {
+                    Some(partial) => {
+                        let mut proposal =
+                            propose(&partial.ranked, &suspects).map_err(Fault::grader)?;
+                        let Partial { number, mended, .. } = partial;
+                        proposal.summary += &format!(
+                            ", candidate {number}, which mends {mended} of {failing} failing tests"
+                        );
+                        proposal.confidence = mended as f64 / failing as f64;
+                        (Proposed::Patches(vec![proposal]), Some(detail))
+                    }
+                    // Another plan would lead to the same candidates.
+                    None => {
+                        let code = SPENT;
+                        (Proposed::None { code, detail }, None)
+                    }
+                }
+            }
         };
         Ok(Answered {
             proposed,
             effort,
             log,
+            spent,
             searched: Some(Arc::new(searched)),
         })
     }
 
     /// Why there is no candidate any more, after `all` of the episode.
-    fn spent(&self, all: usize, searched: &Searched, observation: &TestsObserved) -> String {
+    fn spent(&self, all: usize, searched: &Searched, failing: usize) -> String {
+        let most = match &searched.partial {
+            Some(partial) => format!(
+                "; candidate {} mends {} of them and breaks none",
+                partial.number, partial.mended
+            ),
+            None => String::new(),
+        };
         format!(
-            "{all} candidates were run and {} mends at least half of the {} failing tests without breaking another; \
-             {} mended some and did not do that; {}",
+            "{all} candidates were run and {} mends at least half of the {failing} failing tests without breaking \
+             another{most}; {} mended some and broke others; {}",
             match searched.proposed {
                 0 => "none",
                 _ => "no other",
             },
-            observation.failing.len(),
             searched.breaking,
             match all < self.settings.budget {
                 true => "there are no others",

@@ -9,8 +9,14 @@ use judge::pytest::TestStatus;
 use record::Fault;
 use serde::{Deserialize, Serialize};
 
-use super::settings::SearchSettings;
-use crate::workplace::{Ended, Failure, TestRequest, TestRun, Workplace};
+use super::{
+    concern::{Sought, foremost},
+    settings::SearchSettings,
+};
+use crate::{
+    Issue,
+    workplace::{Ended, Failure, TestRequest, TestRun, Workplace},
+};
 
 /// Lines that one test ran, by path.
 pub(crate) type Coverage = BTreeMap<String, Vec<u32>>;
@@ -22,34 +28,28 @@ pub struct TestsObserved {
     pub(crate) failing: Vec<String>,
     pub(crate) failures: BTreeMap<String, Failure>,
     pub(super) passing: BTreeSet<String>,
+    /// Failing tests that candidates are run against first, the foremost of those that were traced.
+    pub(super) leading: Vec<String>,
     /// Of failing tests that were traced.
     pub(crate) failing_lines: BTreeMap<String, Coverage>,
     /// Of passing tests that were traced.
     pub(crate) passing_lines: BTreeMap<String, Coverage>,
     /// Lines that run when modules are imported.
     pub(super) imported_lines: Coverage,
-    /// That the traced failing tests take without a trace.
+    /// That the leading tests take without a trace.
     pub(super) failing_seconds: f64,
     pub(super) test_runs: usize,
-}
-
-impl TestsObserved {
-    /// The failing tests that were traced; where none could be, all that fail.
-    pub(super) fn traced_failing(&self) -> Vec<String> {
-        if self.failing_lines.is_empty() {
-            return self.failing.clone();
-        }
-        self.failing_lines.keys().cloned().collect()
-    }
 }
 
 /// Runs all tests, then traces those that fail and their neighbours that pass.
 pub(crate) async fn observe(
     workplace: &mut Workplace,
+    issue: &Issue,
     settings: &SearchSettings,
 ) -> Result<TestsObserved, Fault> {
     let all = run(workplace, Vec::new(), false, settings.suite_wall()).await?;
-    let mut observation = observe_after(&all, workplace, settings).await?;
+    let sought = Sought { issue, tests: &[] };
+    let mut observation = observe_after(&all, &sought, workplace, settings).await?;
     observation.test_runs += 1;
     Ok(observation)
 }
@@ -60,6 +60,7 @@ pub(crate) async fn observe(
 /// Infrastructure faults, and a grader fault where the tests cannot be run.
 pub async fn observe_after(
     all: &TestRun,
+    sought: &Sought<'_>,
     workplace: &mut Workplace,
     settings: &SearchSettings,
 ) -> Result<TestsObserved, Fault> {
@@ -82,21 +83,35 @@ pub async fn observe_after(
         }
     }
     observation.failing.sort_unstable();
+    if !sought.tests.is_empty() {
+        observation.failing.retain(|id| sought.tests.contains(id));
+        let failing = &observation.failing;
+        observation.failures.retain(|id, _| failing.contains(id));
+    }
     if observation.failing.is_empty() {
         return Ok(observation);
     }
-    let failing: Vec<String> = observation
-        .failing
-        .iter()
-        .take(settings.failing_tests)
-        .cloned()
-        .collect();
+    let mut failing = foremost(
+        &observation.failing,
+        &observation.failures,
+        sought.issue,
+        settings.traced_tests.max(settings.failing_tests),
+    );
+    let mut leading = failing.clone();
+    leading.truncate(settings.failing_tests);
+    leading.sort_unstable();
+    failing.sort_unstable();
     let wall = settings.candidate_wall(f64::MAX);
-    let plain = run(workplace, failing.clone(), false, wall).await?;
+    let plain = run(workplace, leading.clone(), false, wall).await?;
     observation.failing_seconds = plain.seconds;
+    observation.leading = leading;
     let wall = settings.suite_wall();
     let traced = run(workplace, failing.clone(), true, wall).await?;
-    let near = nearest(&observation.passing, &failing, settings.traced_tests);
+    let near = nearest(
+        &observation.passing,
+        &observation.leading,
+        settings.traced_tests,
+    );
     let passed = run(workplace, near, true, wall).await?;
     observation.test_runs += 3;
     observation.failures.extend(traced.failures);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{observation::TestsObserved, ranking::Ranked};
+use super::{observation::TestsObserved, ranking::Ranked, trial::Partial};
 
 /// Tells a program from others of the same checkout.
 pub(super) type ProgramId = [u8; 32];
@@ -19,6 +19,8 @@ pub struct Searched {
     pub(super) unchecked: Vec<(usize, Ranked)>,
     /// Candidates that mend a failing test and break another.
     pub(super) breaking: usize,
+    /// What is proposed where nothing better is found, and was not yet.
+    pub(super) partial: Option<Partial>,
     /// Candidates that passed and were proposed.
     pub(super) proposed: usize,
 }
@@ -37,6 +39,10 @@ impl Searched {
         }
         for (number, _) in &self.unchecked {
             hasher.update(&number.to_le_bytes());
+        }
+        if let Some(partial) = &self.partial {
+            hasher.update(b"partial");
+            hasher.update(&partial.number.to_le_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }

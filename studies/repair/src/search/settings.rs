@@ -15,9 +15,9 @@ pub struct SearchSettings {
     /// Candidates that are run, at most, before those of them that mend the failing tests are looked at more closely.
     /// At first they are 4, then twice as many each time.
     pub wave: usize,
-    /// Passing tests that are traced at most, those nearest to the failing ones first.
+    /// Tests that are traced at most: of those that fail, and as many of those that pass, the nearest first.
     pub traced_tests: usize,
-    /// Failing tests that are traced, and that a candidate is run against first, at most.
+    /// Failing tests that a candidate is run against first, at most.
     pub failing_tests: usize,
     /// Seconds of the longest run of all tests.
     pub suite_seconds: f64,

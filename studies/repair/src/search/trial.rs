@@ -32,12 +32,24 @@ pub(super) struct Trials {
     pub(super) number: usize,
     /// Candidates that mend a failing test and break another.
     pub(super) breaking: usize,
+    /// The one that mends the most tests of those that break none and do not pass.
+    pub(super) partial: Option<Partial>,
     /// Those that mend failing tests and were not held to the others, by their numbers.
     pub(super) unchecked: Vec<(usize, Ranked)>,
     pub(super) candidates: usize,
     pub(super) test_runs: usize,
     /// A line a run of tests.
     pub(super) log: Vec<LogLine>,
+}
+
+/// A candidate that mends failing tests and breaks none, and does not pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Partial {
+    pub(super) ranked: Ranked,
+    /// In the episode, from 1.
+    pub(super) number: usize,
+    /// Failing tests that pass with it.
+    pub(super) mended: usize,
 }
 
 /// A candidate that was run.
@@ -62,9 +74,11 @@ pub enum Fate {
     Endless,
     /// The interpreter died.
     Crashed,
-    /// It mends failing tests, and too few of them or not without breaking others.
+    /// It mends failing tests and breaks others.
     Breaking,
-    /// It passes everything that it is held to.
+    /// It mends so many failing tests and breaks none; they are fewer than half of all, or not all that run its line.
+    Partial(usize),
+    /// It mends at least half of the failing tests, all that run its line, and breaks none.
     Passing,
     /// It mends failing tests, and one before it passes everything.
     Unchecked,
@@ -77,6 +91,7 @@ impl Fate {
             Self::Endless => "endless",
             Self::Crashed => "crashed",
             Self::Breaking => "breaking",
+            Self::Partial(_) => "partial",
             Self::Passing => "passing",
             Self::Unchecked => "unchecked",
         }
@@ -155,10 +170,7 @@ impl Searching<'_> {
     ) -> Result<Fate, Fault> {
         let checked = self.check(workplace, ranked).await?;
         trials.test_runs += checked.test_runs;
-        Ok(match checked.passes {
-            true => Fate::Passing,
-            false => Fate::Breaking,
-        })
+        Ok(checked.fate)
     }
 
     /// Tells and counts what became of a candidate.
@@ -180,6 +192,16 @@ impl Searching<'_> {
                 trials.number = number;
             }
             Fate::Breaking => trials.breaking += 1,
+            Fate::Partial(mended) => {
+                let best = trials.partial.as_ref().map_or(0, |best| best.mended);
+                if mended > best {
+                    trials.partial = Some(Partial {
+                        ranked: ranked.clone(),
+                        number,
+                        mended,
+                    });
+                }
+            }
             Fate::Unchecked => trials.unchecked.push((number, ranked.clone())),
             Fate::Unmended(_) | Fate::Endless | Fate::Crashed => {}
         }
@@ -220,7 +242,7 @@ impl Searching<'_> {
         }
     }
 
-    /// Runs each candidate of a wave against the failing tests that its line can change; which workplace runs
+    /// Runs each candidate of a wave against failing tests that its line can change; which workplace runs
     /// which makes no difference. What became of each, `None` of those that mend them, and the line of its run.
     async fn run_wave(
         &self,
@@ -228,17 +250,7 @@ impl Searching<'_> {
         wave: &[Ranked],
     ) -> Result<Vec<(Option<Fate>, Vec<LogLine>)>, Fault> {
         let slots = workplaces.len().max(1);
-        let seconds = self.observation.failing_seconds;
-        let requests: Vec<TestRequest> = wave
-            .iter()
-            .map(|ranked| TestRequest {
-                writes: writes(ranked, self.suspects),
-                ids: failing_through(ranked, self.suspects, self.observation),
-                stop_at_failure: true,
-                trace: false,
-                wall: self.settings.candidate_wall(seconds),
-            })
-            .collect();
+        let requests: Vec<TestRequest> = wave.iter().map(|ranked| self.first(ranked)).collect();
         let runs = workplaces.iter_mut().enumerate().map(|(slot, workplace)| {
             let own: Vec<TestRequest> =
                 requests.iter().skip(slot).step_by(slots).cloned().collect();
@@ -265,7 +277,34 @@ impl Searching<'_> {
         Ok(ended)
     }
 
-    /// Whether a candidate mends all failing tests that run its line, at least half of all, and breaks none.
+    /// What a candidate is run against before anything else: leading tests that run its line, or else others.
+    fn first(&self, ranked: &Ranked) -> TestRequest {
+        let Self {
+            observation,
+            settings,
+            ..
+        } = self;
+        let mut ids = failing_through(ranked, self.suspects, observation);
+        let leading = ids.iter().filter(|id| observation.leading.contains(id));
+        let leading: Vec<String> = leading.cloned().collect();
+        // How long others take was not measured.
+        let mut wall = settings.candidate_wall(f64::MAX);
+        if !leading.is_empty() {
+            wall = settings.candidate_wall(observation.failing_seconds);
+            ids = leading;
+        }
+        ids.truncate(settings.failing_tests);
+        TestRequest {
+            writes: writes(ranked, self.suspects),
+            ids,
+            stop_at_failure: true,
+            trace: false,
+            wall,
+        }
+    }
+
+    /// Holds a candidate that mends failing tests to all: it has to mend all that run its line, at least half of all,
+    /// and to break none.
     async fn check(&self, workplace: &mut Workplace, ranked: &Ranked) -> Result<Checked, Fault> {
         let (suspects, observation) = (self.suspects, self.observation);
         let request = |ids: Vec<String>, stop: bool| TestRequest {
@@ -289,10 +328,8 @@ impl Searching<'_> {
                 let plain = one(workplace, plain).await?;
                 test_runs += 1;
                 if passes(&plain, &near) {
-                    return Ok(Checked {
-                        passes: false,
-                        test_runs,
-                    });
+                    let fate = Fate::Breaking;
+                    return Ok(Checked { fate, test_runs });
                 }
             }
         }
@@ -302,11 +339,13 @@ impl Searching<'_> {
         let kept = observation.passing.iter().all(|id| passed(&run, id));
         let mended = observation.failing.iter().filter(still).count();
         let own = failing_through(ranked, suspects, observation);
-        let passes = run.ended == Ended::Finished
-            && kept
-            && own.iter().all(|id| passed(&run, id))
-            && 2 * mended >= observation.failing.len();
-        Ok(Checked { passes, test_runs })
+        let whole = own.iter().all(|id| passed(&run, id));
+        let fate = match run.ended == Ended::Finished && kept {
+            true if whole && 2 * mended >= observation.failing.len() => Fate::Passing,
+            true if mended > 0 => Fate::Partial(mended),
+            true | false => Fate::Breaking,
+        };
+        Ok(Checked { fate, test_runs })
     }
 }
 
@@ -326,7 +365,7 @@ fn unmended(run: &TestRun) -> Fate {
 }
 
 struct Checked {
-    passes: bool,
+    fate: Fate,
     test_runs: usize,
 }
 
@@ -352,7 +391,7 @@ fn passed(run: &TestRun, id: &str) -> bool {
     )
 }
 
-/// Traced failing tests that run the candidate's line; all of them when none does, as for lines that only run
+/// Traced failing tests that run the candidate's line; the leading ones when none does, as for lines that only run
 /// at imports.
 fn failing_through(
     ranked: &Ranked,
@@ -362,10 +401,9 @@ fn failing_through(
     let path = suspects[ranked.file].path.as_str();
     let tests = &observation.failing_lines;
     let through = through(path, ranked.candidate.line, tests);
-    if through.is_empty() {
-        observation.traced_failing()
-    } else {
-        through
+    match through.is_empty() {
+        true => observation.leading.clone(),
+        false => through,
     }
 }
 

@@ -10,7 +10,7 @@ use repair::{
     Issue,
     TestFramework::Unittest,
     patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed, SPENT},
-    search::{Search, SearchSettings, observe_after},
+    search::{Search, SearchSettings, Sought, observe_after},
 };
 
 const SOURCE: &str = "\
@@ -223,7 +223,12 @@ async fn who_has_run_all_tests_can_hand_that_on() {
     let settings = SearchSettings::default();
     let mut workplace = place.open().await;
     let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
-    let observed = observe_after(&run, &mut workplace, &settings).await;
+    let issue = Issue::default();
+    let sought = Sought {
+        issue: &issue,
+        tests: &[],
+    };
+    let observed = observe_after(&run, &sought, &mut workplace, &settings).await;
     // All, and with traces those that fail, those that pass, and once more without.
     assert_eq!(workplace.take_log().len(), 4);
     workplace.close().await.unwrap();
@@ -499,6 +504,79 @@ async fn what_was_left_unchecked_is_checked_first_and_not_counted_again() {
         }
     }
     assert_eq!(checked, unchecked);
+}
+
+/// A source with four bugs: each makes one test fail, and the last is none that an edit of a line mends.
+fn four_bugs() -> String {
+    let strange = ("kept.append(word.strip())", "kept.insert(0, word + word)");
+    let bugs = [BUGS[0], BUGS[1], BUGS[3], strange];
+    bugs.iter()
+        .fold(SOURCE.to_owned(), |source, (right, wrong)| {
+            source.replace(right, wrong)
+        })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_bugs_the_one_that_is_asked_for_is_mended() {
+    let Some(place) = place(&four_bugs(), 2).await else {
+        return;
+    };
+    let settings = SearchSettings::default();
+    let mut workplace = place.open().await;
+    let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
+    assert_eq!(run.failures.len(), 4, "{:?}", run.failures);
+    let asked = [
+        ("test_chunks", "size < 1:"),
+        ("test_largest", "item >"),
+        ("test_limit", "self.dropped += 1"),
+    ];
+    for (test, mended) in asked {
+        // By its id, or by an issue that says what fails.
+        let id = run.failures.keys().find(|id| id.ends_with(test)).unwrap();
+        let named = Issue {
+            body: format!("Since yesterday {test} does not pass any more."),
+            ..Issue::default()
+        };
+        for (issue, tests) in [(Issue::default(), vec![id.clone()]), (named, Vec::new())] {
+            let sought = Sought {
+                issue: &issue,
+                tests: &tests,
+            };
+            let observed = observe_after(&run, &sought, &mut workplace, &settings).await;
+            let request = PatchRequest {
+                observed: Some(Arc::new(observed.unwrap())),
+                issue: issue.clone(),
+                ..request()
+            };
+            let search = search(settings.clone());
+            let answered = search.answer(&request, &place.testbed).await.unwrap();
+            assert!(patch(&answered).contains(mended), "{answered:?}");
+            assert_eq!(answered.spent, None);
+        }
+    }
+    workplace.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_mends_most_tests_the_best_that_breaks_none_is_proposed_once() {
+    let Some(place) = place(&four_bugs(), 2).await else {
+        return;
+    };
+    let search = search(SearchSettings::default());
+    let mut asked = request();
+    let first = search.answer(&asked, &place.testbed).await.unwrap();
+    let Proposed::Patches(patches) = &first.proposed else {
+        panic!("{first:?}");
+    };
+    let summary = &patches[0].summary;
+    assert!(summary.ends_with("mends 1 of 4 failing tests"), "{summary}");
+    let why = first.spent.as_deref().unwrap_or_default();
+    assert!(why.contains("mends 1 of them and breaks none"), "{why}");
+    asked.constraints.tried = first.effort.candidates;
+    asked.searched = first.searched.clone();
+    let second = search.answer(&asked, &place.testbed).await.unwrap();
+    let is_spent = matches!(&second.proposed, Proposed::None { code, .. } if *code == SPENT);
+    assert!(is_spent && second.effort.candidates == 0, "{second:?}");
 }
 
 #[test]

@@ -290,7 +290,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     if critics.is_empty() {
         return Err(Failure::Asked(anyhow::anyhow!(
             "{} has no trained critic yet; let it go on with `etude train --resume`",
-            args.run.display()
+            again.reader.path().display()
         )));
     }
     let (reviser_chat, reviser) = match recipe.reviser.model.here() {

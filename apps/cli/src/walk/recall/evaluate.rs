@@ -183,7 +183,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     if results.is_empty() {
         return Err(Failure::Asked(anyhow::anyhow!(
             "{} has no supervised policy yet; let it go on with `etude train --resume`",
-            args.run.display()
+            again.reader.path().display()
         )));
     }
     Ok(results)

@@ -214,7 +214,7 @@ pub(super) fn again(again: &Again<'_>, recipe: &Recipe) -> Outcome<Vec<Evaluated
     if results.is_empty() {
         return Err(Failure::Asked(anyhow!(
             "{} has no supervised policy yet; let it go on with `etude train --resume`",
-            again.args.run.display()
+            again.reader.path().display()
         )));
     }
     Ok(results)

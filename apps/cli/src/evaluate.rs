@@ -31,6 +31,12 @@ pub(crate) fn run(args: &EvalArgs, screen: Screen) -> Outcome<()> {
             path.display()
         )));
     }
+    if !path.exists() {
+        return Err(Failure::Asked(anyhow!(
+            "{}: there is no such recipe or run",
+            path.display()
+        )));
+    }
     let reader = RunReader::open(path).asked()?;
     let study = Commands::of_run(path, &reader.recipe().asked()?)?;
     (study.evaluate)(args, &reader, screen)

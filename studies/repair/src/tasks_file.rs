@@ -67,18 +67,23 @@ pub fn write_tasks<'a>(
     path: &Path,
     tasks: impl IntoIterator<Item = &'a Task>,
 ) -> Result<u64, DatasetError> {
-    let above = folder_of(path);
+    let file = absolute(path);
+    let above = folder_of(&file);
     let mut file = JsonlWriter::create(path)?;
     for task in tasks {
         let mut task = task.clone();
         if let Some(folder) = folder_mut(&mut task.place)
-            && let Ok(below) = folder.strip_prefix(above)
+            && let Ok(below) = absolute(folder).strip_prefix(above)
         {
             *folder = below.to_owned();
         }
         file.write(&task)?;
     }
     file.finish()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The folder that a file lies in.
@@ -118,7 +123,8 @@ fn resolve(place: &mut Place, file: &Path, row: &Row) -> Result<(), RowError> {
             );
             return Err(row.error(field, message));
         }
-        *folder = folder_of(file).join(&folder);
+        // A run that goes on may do so from elsewhere.
+        *folder = folder_of(&absolute(file)).join(&folder);
     }
     if !folder.is_dir() {
         let message = format!(

@@ -27,7 +27,7 @@ use crate::{
     machine,
     report::{print_json, print_text},
     sandboxes::SandboxSettings,
-    screen::Screen,
+    screen::{Screen, count_of},
 };
 
 #[derive(Debug, Args)]
@@ -217,7 +217,11 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
         } => {
             let aside = match left_out {
                 0 => String::new(),
-                more => format!(" ({more} do not pass every time and are left out)"),
+                1 => " (1 other fails now and then, always, or is skipped, and is left out)"
+                    .to_owned(),
+                more => format!(
+                    " ({more} others fail now and then, always, or are skipped, and are left out)"
+                ),
             };
             screen.say(format!(
                 "{name}: {tests} tests pass in {seconds:.1} s{aside}; {candidates} places for a bug"
@@ -343,11 +347,11 @@ fn say(
 fn text(made: &Made<'_>) -> String {
     let mut lines = vec![
         format!(
-            "{}: {} tasks in {} functions of {} files, {:.0} s",
+            "{}: {} in {} of {}, {:.0} s",
             made.file.display(),
-            made.tasks,
-            made.functions,
-            made.files,
+            count_of(made.tasks, "task"),
+            count_of(made.functions, "function"),
+            count_of(made.files, "file"),
             made.seconds
         ),
         format!("  {}", fates(made.tally)),

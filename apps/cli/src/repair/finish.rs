@@ -62,6 +62,7 @@ impl Ending<'_> {
                 "partial": self.partial,
                 "steps": notes.steps.len(),
                 "stop_reason": notes.stop_reason,
+                "why": (!notes.resolved).then(|| self.why()),
                 "fallbacks": fallbacks,
                 "candidates": notes.candidates,
                 "test_runs": notes.test_runs,

@@ -161,7 +161,8 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             String::from_utf8(content).ok()
         }),
     };
-    for id in &args.tests {
+    let named: Vec<String> = args.tests.iter().map(|id| named(&checkout, id)).collect();
+    for id in &named {
         is_there(&checkout, id)?;
     }
     let python = sandboxes.python(framework).asked()?;
@@ -190,7 +191,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let testbeds = testbeds(&settings, &sandboxes);
     let survey = survey::survey(&task, &testbeds, args, screen).await?;
     survey.tell(args, screen)?;
-    task.checks = survey.checks(&args.tests)?;
+    task.checks = survey.checks(&named)?;
     survey.check_readable(&task.checks, args, screen)?;
     let issue = task.public.issue.clone();
     let candidates = Arc::new(Candidates::new(screen));
@@ -201,9 +202,9 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         ),
         None => {
             let settings = search_settings(args, settings.slots);
-            let observing = survey.observed(&task, &issue, &testbeds, &settings, screen);
+            let observing = survey.observed(&task, (args, &issue), &testbeds, &settings, screen);
             let observed = Arc::new(observing.await?);
-            survey::narrow(&mut task, &observed, &issue, args, screen);
+            survey.narrow(&mut task, &observed, &issue, args, screen);
             (search(settings, &candidates)?, Some(observed))
         }
     };
@@ -343,6 +344,14 @@ async fn roles(args: &RepairArgs, screen: Screen) -> Outcome<Roles> {
         }
     }
     Ok(roles)
+}
+
+/// A test as ids begin: its file by the path below the repository.
+fn named(checkout: &Checkout, test: &str) -> String {
+    let folder = checkout.folder();
+    let within = Path::new(test).strip_prefix(folder).ok();
+    let within = within.and_then(Path::to_str).unwrap_or(test);
+    within.strip_prefix("./").unwrap_or(within).to_owned()
 }
 
 /// Refuses an id of pytest's whose file is not there.

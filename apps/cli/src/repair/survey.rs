@@ -250,6 +250,9 @@ impl Survey {
             .map(|id| (!failing.contains(id), !id.ends_with(last), id))
             .collect();
         near.sort_unstable();
+        if near.first().is_some_and(|(passes, ..)| !passes) {
+            near.retain(|(passes, ..)| !passes);
+        }
         let near: Vec<&str> = near.iter().take(3).map(|(_, _, id)| id.as_str()).collect();
         match near.is_empty() {
             true => match failing.first() {
@@ -264,7 +267,7 @@ impl Survey {
     pub(super) async fn observed(
         &self,
         task: &Task,
-        issue: &Issue,
+        (args, issue): (&RepairArgs, &Issue),
         testbeds: &Testbeds,
         settings: &SearchSettings,
         screen: Screen,
@@ -273,7 +276,11 @@ impl Survey {
         let mut workplace = testbed.open().await.failed()?;
         let sought = Sought {
             issue,
-            tests: &task.checks.fail_to_pass,
+            named: match args.tests.is_empty() {
+                true => &[],
+                false => &task.checks.fail_to_pass,
+            },
+            unsteady: &self.unsteady,
         };
         let observing = observe_after(&self.run, &sought, &mut workplace, settings);
         let observed = patiently(observing, screen).await;
@@ -281,12 +288,40 @@ impl Survey {
         observed.map_err(fault)
     }
 
+    /// Holds the repair to those of the failing tests that the issue is about, where the user named none.
+    pub(super) fn narrow(
+        &self,
+        task: &mut Task,
+        observed: &TestsObserved,
+        issue: &Issue,
+        args: &RepairArgs,
+        screen: Screen,
+    ) {
+        let mut asked = std::mem::take(&mut task.checks.fail_to_pass);
+        let concern = of_concern_to(observed, issue);
+        let n_failing = self.failing().len();
+        let (who, how) = match args.tests.is_empty() {
+            true => ("the issue is about", "; --test names those that must pass"),
+            false => ("--test names", ""),
+        };
+        if args.tests.is_empty() && !concern.is_empty() {
+            asked.retain(|id| concern.contains(id));
+        }
+        if let (Some(first), true) = (asked.first(), asked.len() < n_failing) {
+            screen.say(format!(
+                "note: {who} {} of the {n_failing} failing tests, {first} the first; the others may go on failing{how}",
+                asked.len()
+            ));
+        }
+        task.checks.fail_to_pass = asked;
+    }
+
     /// The issue with what the first failing test of those that it speaks of tells, where it says nothing of that
     /// itself.
     pub(super) fn completed(&self, task: &Task, issue: Issue) -> Issue {
         let failing = &task.checks.fail_to_pass;
         // Where nobody says more, the names of what fails are what a planner can go by.
-        let named = foremost(failing, &self.run.failures, &issue, 8);
+        let named = foremost(failing, &self.run.failures, (&issue, &[]), 8);
         let Some(first) = named.iter().find_map(|id| self.run.failures.get(id)) else {
             return issue;
         };
@@ -306,34 +341,22 @@ impl Survey {
     }
 }
 
-/// Holds the repair to those of the failing tests that the issue is about, where the user named none.
-pub(super) fn narrow(
-    task: &mut Task,
-    observed: &TestsObserved,
-    issue: &Issue,
-    args: &RepairArgs,
-    screen: Screen,
-) {
-    let mut all = std::mem::take(&mut task.checks.fail_to_pass);
-    let concern = of_concern_to(observed, issue);
-    let n_all = all.len();
-    if args.tests.is_empty() && !concern.is_empty() {
-        all.retain(|id| concern.contains(id));
-    }
-    if let (Some(first), true) = (all.first(), all.len() < n_all) {
-        screen.say(format!(
-            "note: the issue is about {} of the {n_all} failing tests, {first} the first; the others are let be (--test \
-             names those that must pass)",
-            all.len()
-        ));
-    }
-    task.checks.fail_to_pass = all;
-}
-
-/// Whether an id is what a user named: a test, or a function, class or file of which it is one.
+/// Whether an id is what a user named: a test, or a function, class or file of which it is one. Files by their paths
+/// too where ids are those of modules.
 fn is_named(id: &str, name: &str) -> bool {
-    let rest = id.strip_prefix(name);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', ':', '.']))
+    let is_it = |name: &str| {
+        let rest = id.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', ':', '.']))
+    };
+    let (file, inside) = name.split_once("::").unwrap_or((name, ""));
+    let module = file.strip_suffix(".py").map(|module| {
+        let module = module.replace('/', ".");
+        match inside {
+            "" => module,
+            inside => format!("{module}.{}", inside.replace("::", ".")),
+        }
+    });
+    is_it(name) || module.is_some_and(|module| is_it(&module))
 }
 
 fn said(failure: &TestFailure) -> String {

@@ -86,7 +86,7 @@ fn an_end_without_a_patch_is_told_with_its_cause_and_its_numbers() {
         &output,
         1,
         &[
-            "the repair ends here: ",
+            "nothing is left to try",
             "of 2000 candidates (--budget) are left: the search knows no other edit",
         ],
     );

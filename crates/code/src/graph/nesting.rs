@@ -1,108 +1,206 @@
 //! How deep a source text may nest, bounded without parsing it: the parser recurses.
 
+/// Bytes of stack that the parser needs for what [`is_parsable`].
+pub(crate) const STACK: usize = 64 << 20;
+/// Expressions that are bounded by this need no more.
+pub(crate) const DEEPEST: usize = 10_000;
+/// In smaller files nothing can nest so deep that the parser runs out of stack.
+const SMALL: usize = 64 << 10;
+
+/// Whether the parser can read `source` on [`STACK`] bytes of stack.
+pub(crate) fn is_parsable(source: &[u8]) -> bool {
+    source.len() <= SMALL || bound(source) <= DEEPEST
+}
+
 /// An upper bound of the depth of any expression in `source`, by operators, words, brackets and braces
-/// since the last comma of each open bracket. Strings count by their braces alone, those with values in
-/// them by all signs.
+/// since the last comma of each open bracket. Of strings only the values in them count.
 pub(crate) fn bound(source: &[u8]) -> usize {
-    let mut open = vec![0usize];
-    let (mut total, mut most) = (0usize, 0usize);
+    let mut depth = Depth {
+        open: vec![Open::default()],
+        total: 0,
+        most: 0,
+    };
     let mut at = 0;
     while at < source.len() {
         let byte = source[at];
+        at += 1;
         match byte {
             b' ' | b'\t' | b'\r' => {}
             b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
                 // Words such as `not` and `lambda` nest as well, also right after a digit.
-                let word = source[at..].iter().take_while(|byte| is_word(**byte));
-                let length = word.count();
-                add(&mut open, &mut total, &mut most, 1);
-                at += length;
-                let has_values = |word: &[u8]| {
-                    let mut letters = word.iter();
-                    letters.any(|letter| matches!(letter, b'f' | b'F' | b't' | b'T'))
-                };
-                if length <= 2
-                    && matches!(source.get(at), Some(b'\'' | b'"'))
-                    && has_values(&source[at - length..at])
-                {
-                    let (string, _) = string(&source[at..]);
-                    let signs = source[at..at + string]
-                        .iter()
-                        .filter(|byte| !is_word(**byte));
-                    add(&mut open, &mut total, &mut most, signs.count());
-                    at += string;
+                let begin = at - 1;
+                let word = source[begin..].iter().take_while(|byte| is_word(**byte));
+                at = begin + word.count();
+                depth.add();
+                if matches!(source.get(at), Some(b'\'' | b'"')) && has_values(&source[begin..at]) {
+                    let (text, first) = Text::begin(source, at);
+                    at = depth.text(source, first, text);
                 }
-                continue;
             }
-            b'#' => {
-                at += memchr::memchr(b'\n', &source[at..]).unwrap_or(source.len() - at);
-                continue;
-            }
+            b'#' => at += memchr::memchr(b'\n', &source[at..]).unwrap_or(source.len() - at),
             b'\'' | b'"' => {
-                let (length, braces) = string(&source[at..]);
-                add(&mut open, &mut total, &mut most, braces);
-                at += length;
-                continue;
+                let (text, first) = Text::begin(source, at - 1);
+                at = text.end(source, first);
             }
             b'(' | b'[' | b'{' => {
-                add(&mut open, &mut total, &mut most, 1);
-                open.push(0);
+                depth.add();
+                depth.open.push(Open::default());
             }
-            b')' | b']' | b'}' if open.len() > 1 => {
-                total -= open.pop().unwrap_or(0);
-            }
-            b',' | b';' => {
-                if let Some(last) = open.last_mut() {
-                    total -= *last;
-                    *last = 0;
+            b')' | b']' | b'}' if depth.open.len() > 1 => {
+                if let Some(text) = depth.close() {
+                    at = depth.text(source, at, text);
                 }
             }
+            b':' => match depth.value() {
+                // What follows is text again: how the value is written.
+                Some(text) => {
+                    let format = Text {
+                        is_format: true,
+                        ..text
+                    };
+                    at = depth.text(source, at, format);
+                }
+                None => depth.add(),
+            },
+            b',' | b';' => depth.comma(),
             // The line goes on.
             b'\\' => at += 1,
-            b'\n' if open.len() == 1 => {
-                total = 0;
-                open[0] = 0;
-            }
+            b'\n' if depth.open.len() == 1 => depth.comma(),
             b'\n' => {}
-            _ => add(&mut open, &mut total, &mut most, 1),
+            _ => depth.add(),
         }
-        at += 1;
     }
-    most
+    depth.most
+}
+
+/// Counts of the brackets that are open.
+struct Depth {
+    open: Vec<Open>,
+    total: usize,
+    most: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Open {
+    count: usize,
+    /// The string that goes on behind the closing brace, of a value in it.
+    value: Option<Text>,
+}
+
+/// A string with values in it.
+#[derive(Clone, Copy)]
+struct Text {
+    quote: u8,
+    triple: bool,
+    /// Between a value's colon and its closing brace.
+    is_format: bool,
+}
+
+impl Depth {
+    fn add(&mut self) {
+        if let Some(last) = self.open.last_mut() {
+            last.count += 1;
+            self.total += 1;
+            self.most = self.most.max(self.total);
+        }
+    }
+
+    fn comma(&mut self) {
+        if let Some(last) = self.open.last_mut() {
+            self.total -= last.count;
+            last.count = 0;
+        }
+    }
+
+    fn close(&mut self) -> Option<Text> {
+        let open = self.open.pop()?;
+        self.total -= open.count;
+        open.value
+    }
+
+    /// The string of which a value is open, and nothing in that.
+    fn value(&self) -> Option<Text> {
+        self.open.last().and_then(|open| open.value)
+    }
+
+    /// Reads `text` from `at` to its next value or its end; where to go on.
+    fn text(&mut self, source: &[u8], mut at: usize, mut text: Text) -> usize {
+        while at < source.len() {
+            if text.ends(source, at) {
+                if text.is_format {
+                    self.close();
+                }
+                return at + text.quotes();
+            }
+            match source[at] {
+                b'\\' if matches!(source.get(at + 1), Some(b'\\' | b'\'' | b'"')) => at += 1,
+                b'{' if !text.is_format && source.get(at + 1) == Some(&b'{') => at += 1,
+                b'{' => {
+                    self.add();
+                    self.open.push(Open {
+                        count: 0,
+                        value: Some(text),
+                    });
+                    return at + 1;
+                }
+                b'}' if text.is_format => match self.close() {
+                    Some(around) => text = around,
+                    None => return at + 1,
+                },
+                b'\n' if !text.triple => return at,
+                _ => {}
+            }
+            at += 1;
+        }
+        at
+    }
+}
+
+impl Text {
+    /// The string whose first quote is at `at`, and where its text begins.
+    fn begin(source: &[u8], at: usize) -> (Self, usize) {
+        let quote = source[at];
+        let text = Self {
+            quote,
+            triple: source[at..].starts_with(&[quote; 3]),
+            is_format: false,
+        };
+        (text, at + text.quotes())
+    }
+
+    fn quotes(self) -> usize {
+        if self.triple { 3 } else { 1 }
+    }
+
+    fn ends(self, source: &[u8], at: usize) -> bool {
+        source[at] == self.quote && (!self.triple || source[at..].starts_with(&[self.quote; 3]))
+    }
+
+    /// Behind a string without values whose text begins at `at`.
+    fn end(self, source: &[u8], mut at: usize) -> usize {
+        while at < source.len() {
+            if self.ends(source, at) {
+                return at + self.quotes();
+            }
+            match source[at] {
+                b'\\' => at += 1,
+                b'\n' if !self.triple => return at,
+                _ => {}
+            }
+            at += 1;
+        }
+        source.len()
+    }
+}
+
+/// Whether a word before a quote is that of a string with values.
+fn has_values(prefix: &[u8]) -> bool {
+    let is_value = |byte: &u8| matches!(byte, b'f' | b'F' | b't' | b'T');
+    prefix.len() <= 2 && prefix.iter().any(is_value)
 }
 
 fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
-}
-
-fn add(open: &mut [usize], total: &mut usize, most: &mut usize, count: usize) {
-    if let Some(last) = open.last_mut() {
-        *last += count;
-        *total += count;
-        *most = (*most).max(*total);
-    }
-}
-
-/// The length of the string that `source` begins with, and the opening braces in it.
-fn string(source: &[u8]) -> (usize, usize) {
-    let quote = source[0];
-    let triple = source.starts_with(&[quote; 3]);
-    let mut at = if triple { 3 } else { 1 };
-    let mut braces = 0;
-    while at < source.len() {
-        match source[at] {
-            b'\\' => at += 1,
-            b'{' => braces += 1,
-            b'\n' if !triple => return (at, braces),
-            byte if byte == quote && !triple => return (at + 1, braces),
-            byte if byte == quote && source[at..].starts_with(&[quote; 3]) => {
-                return (at + 3, braces);
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    (source.len(), braces)
 }
 
 #[cfg(test)]
@@ -115,7 +213,21 @@ mod tests {
         assert!(bound("(".repeat(5000).as_bytes()) >= 5000);
         assert!(bound("not ".repeat(5000).as_bytes()) >= 5000);
         assert!(bound(format!("x{}", ".a()".repeat(3000)).as_bytes()) >= 6000);
-        assert!(bound(b"f\"{f'{1}'}\"") >= 1);
+        assert!(bound(b"f\"{f'{1}'}\"") >= 2);
+        // A value may have the quotes of the string that it stands in.
+        let quotes = format!("f\"{{\"a\" + {}1 + \"b\"}}\"", "-".repeat(5000));
+        assert!(bound(quotes.as_bytes()) >= 5000);
+        let formats = format!("f'{{a:{{{}b}}}}' + c", "-".repeat(5000));
+        assert!(bound(formats.as_bytes()) >= 5000);
+        assert!(bound(format!("f'{{a:>3}}' {}1", "-".repeat(5000)).as_bytes()) >= 5000);
+        let pattern = r"rf'''{a} (?P<n1>[a-z]+) | {{2,3}} \' {b:{c}>{d}} !:=' '''";
+        let pattern = format!("{pattern}\n").repeat(500);
+        assert!(
+            bound(pattern.as_bytes()) < 12,
+            "{}",
+            bound(pattern.as_bytes())
+        );
+        assert!(bound("x = '''{ { {'''\n".repeat(500).as_bytes()) < 8);
         assert!(bound(format!("f\"{{{}x}}\"", "-".repeat(5000)).as_bytes()) >= 5000);
         assert!(bound("1if 1else ".repeat(5000).as_bytes()) >= 5000);
         assert!(bound(format!("x = {}1", "-\\\n".repeat(5000)).as_bytes()) >= 5000);

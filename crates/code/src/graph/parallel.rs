@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::python::STACK;
+use super::nesting::STACK;
 
 /// `each` of the items, in their order, on threads with the stack that parsing needs. Items are asked for
 /// as they are needed: listing files goes on while others are read.

@@ -14,19 +14,12 @@ use super::{
         Import, Span, Symbol, Text,
     },
     language::Language,
-    nesting,
+    nesting::{self, DEEPEST},
     writer::Writer,
 };
 
-/// Deeper expressions are not looked into.
-const MAX_DEPTH: usize = 10_000;
-/// In smaller files nothing can nest so deep that the parser runs out of stack.
-const SMALL: usize = 64 << 10;
-/// Bytes of stack that [`facts`] may need on top of its caller's.
-pub(super) const STACK: usize = 64 << 20;
-
 /// The facts of a Python file. What does not parse is left out, and [`FileFacts::fault`] says where.
-/// Needs up to [`STACK`] bytes of stack.
+/// Needs up to [`nesting::STACK`] bytes of stack.
 pub(super) fn facts(source: &str) -> FileFacts {
     let lines = Lines::new(source);
     let empty = FileFacts {
@@ -34,8 +27,8 @@ pub(super) fn facts(source: &str) -> FileFacts {
         lines: lines.count(),
         ..FileFacts::default()
     };
-    let too_deep = || Some(format!("expressions may be nested deeper than {MAX_DEPTH}"));
-    if source.len() > SMALL && nesting::bound(source.as_bytes()) > MAX_DEPTH {
+    let too_deep = || Some(format!("expressions may be nested deeper than {DEEPEST}"));
+    if !nesting::is_parsable(source.as_bytes()) {
         return FileFacts {
             fault: too_deep(),
             ..empty
@@ -126,7 +119,7 @@ impl<'a> Reader<'a> {
 
     /// `read`, unless what it reads lies too deep.
     fn deeper(&mut self, read: impl FnOnce(&mut Self)) {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= DEEPEST {
             self.is_too_deep = true;
             return;
         }

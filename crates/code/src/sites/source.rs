@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use ruff_python_ast::{
-    ModModule,
+    AnyNodeRef, ModModule,
     token::{Token, TokenKind, Tokens},
+    visitor::source_order::{SourceOrderVisitor, TraversalSignal, walk_body},
 };
-use ruff_python_parser::parse_module;
+use ruff_python_parser::{ParseError, Parsed, parse_module};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 use thiserror::Error;
 
 use crate::graph::nesting;
 
-/// Deeper expressions and blocks are refused: the parser recurses, on its caller's stack.
+/// Deeper expressions and blocks are refused: whoever walks over them recurses, on its caller's stack.
 const MAX_DEPTH: usize = 200;
 
 /// Why a text is no source to look for sites in.
@@ -20,7 +21,7 @@ const MAX_DEPTH: usize = 200;
 pub enum SourceFault {
     #[error("line {line}: {message}")]
     Syntax { line: u32, message: String },
-    #[error("its code may be nested deeper than {MAX_DEPTH} levels")]
+    #[error("its code is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     #[error("it is {bytes} bytes long; at most {} are read", u32::MAX)]
     TooLong { bytes: usize },
@@ -45,13 +46,15 @@ impl Source {
         if u32::try_from(bytes).is_err() {
             return Err(SourceFault::TooLong { bytes });
         }
-        if nesting::bound(text.as_bytes()).max(block_depth(&text)) > MAX_DEPTH {
-            return Err(SourceFault::TooDeep);
-        }
         let line_ends: Vec<u32> = memchr::memchr_iter(b'\n', text.as_bytes())
             .map(|at| at as u32)
             .collect();
-        let parsed = parse_module(&text).map_err(|error| SourceFault::Syntax {
+        let bound = nesting::bound(text.as_bytes()).max(block_depth(&text));
+        let parsed = match bound <= MAX_DEPTH {
+            true => parse_module(&text),
+            false => parse_deep(&text)?,
+        };
+        let parsed = parsed.map_err(|error| SourceFault::Syntax {
             line: line_of(&line_ends, error.location.start()),
             message: error.error.to_string(),
         })?;
@@ -164,6 +167,55 @@ fn line_of(line_ends: &[u32], offset: TextSize) -> u32 {
     line_ends.partition_point(|end| *end < offset.to_u32()) as u32 + 1
 }
 
+/// Parses what may be nested too deep for the caller's stack, and is kept if it is not.
+fn parse_deep(text: &str) -> Result<Result<Parsed<ModModule>, ParseError>, SourceFault> {
+    if !nesting::is_parsable(text.as_bytes()) || block_depth(text) > nesting::DEEPEST {
+        return Err(SourceFault::TooDeep);
+    }
+    let parse = || {
+        let parsed = match parse_module(text) {
+            Ok(parsed) => parsed,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut depth = Depth::default();
+        walk_body(&mut depth, &parsed.syntax().body);
+        if depth.is_too_deep {
+            // Dropping the tree would recurse as deep; one of these is left lying about instead.
+            std::mem::forget(parsed);
+            return Err(SourceFault::TooDeep);
+        }
+        Ok(Ok(parsed))
+    };
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(nesting::STACK);
+        let parser = parser.spawn_scoped(scope, parse);
+        let parsed = parser.ok().and_then(|parser| parser.join().ok());
+        parsed.unwrap_or(Err(SourceFault::TooDeep))
+    })
+}
+
+/// How deep a tree is, as far as [`MAX_DEPTH`].
+#[derive(Default)]
+struct Depth {
+    at: usize,
+    is_too_deep: bool,
+}
+
+impl<'a> SourceOrderVisitor<'a> for Depth {
+    fn enter_node(&mut self, _node: AnyNodeRef<'a>) -> TraversalSignal {
+        self.at += 1;
+        self.is_too_deep |= self.at > MAX_DEPTH;
+        match self.at > MAX_DEPTH {
+            true => TraversalSignal::Skip,
+            false => TraversalSignal::Traverse,
+        }
+    }
+
+    fn leave_node(&mut self, _node: AnyNodeRef<'a>) {
+        self.at -= 1;
+    }
+}
+
 /// An upper bound of how deep blocks nest.
 fn block_depth(text: &str) -> usize {
     let mut open: Vec<usize> = Vec::new();
@@ -213,6 +265,13 @@ mod tests {
         };
         assert_eq!(parse(blocks(MAX_DEPTH - 1)), None);
         assert_eq!(parse(blocks(2_000)), Some(SourceFault::TooDeep));
+        // Brackets alone make no tree deeper, signs do.
+        assert_eq!(parse(brackets(5_000)), None);
+        let signs = |count: usize| format!("x = {}1\n", "-".repeat(count));
+        assert_eq!(parse(signs(MAX_DEPTH - 3)), None);
+        assert_eq!(parse(signs(MAX_DEPTH)), Some(SourceFault::TooDeep));
+        let wide = "(a == 'b' and c.d()[0] != f'{e:>{g}}') or ".repeat(400);
+        assert_eq!(parse(format!("x = {wide}h\n")), None);
     }
 
     #[test]

@@ -132,9 +132,15 @@ pub enum MutateError {
         output: String,
     },
     #[error(
-        "the {tests} tests of {name} that pass run no line of a function outside of tests, so there is no place for a bug"
+        "the {tests} tests of {name} that pass run no line of a function outside of tests in which a bug could be \
+         planted{}", unread.iter().map(|(path, why)| format!("\n{path}: left out, {why}")).collect::<String>()
     )]
-    NothingCovered { name: String, tests: usize },
+    NothingCovered {
+        name: String,
+        tests: usize,
+        /// Files that no bug is planted in, and why.
+        unread: Vec<(RelativePath, String)>,
+    },
     #[error("{}", _0.message)]
     Fault(Fault),
 }
@@ -183,6 +189,7 @@ async fn make(
         return Err(MutateError::NothingCovered {
             name: options.name.clone(),
             tests: survey.tests.len(),
+            unread: files.unread,
         });
     }
     let at_notes = |error| MutateError::File {
@@ -254,11 +261,18 @@ impl Tally {
     }
 }
 
+/// With a byte order mark or other line ends, what is written would not be what is read.
+fn is_written_otherwise(text: &str) -> bool {
+    text.starts_with('\u{feff}') || text.contains('\r')
+}
+
 /// The Python files of a repository.
 struct Files {
     texts: BTreeMap<RelativePath, String>,
     /// Of functions and classes outside of tests.
     names: BTreeSet<String>,
+    /// Outside of tests, where no bug is planted, and why.
+    unread: Vec<(RelativePath, String)>,
 }
 
 impl Files {
@@ -266,6 +280,7 @@ impl Files {
     fn read(sources: &KeptSources) -> Result<Self, MutateError> {
         let mut texts = BTreeMap::new();
         let mut names = BTreeSet::new();
+        let mut unread = Vec::new();
         for path in sources
             .files
             .iter()
@@ -273,22 +288,38 @@ impl Files {
         {
             let file = sources.folder.join(path.as_str());
             let bytes = fs::read(&file).map_err(|error| MutateError::File { path: file, error })?;
+            let is_aside = framework::is_aside(path);
+            let mut leave_out = |why: String| {
+                if !is_aside {
+                    unread.push((path.clone(), why));
+                }
+            };
             let Ok(text) = String::from_utf8(bytes) else {
+                leave_out("it is no UTF-8 text".to_owned());
                 continue;
             };
-            if !framework::is_aside(path)
-                && let Ok(source) = Source::parse(text.as_str())
-            {
-                for (_, scope) in Sites::of(&source).scopes() {
-                    if matches!(scope.kind, ScopeKind::Function(_) | ScopeKind::Class(_)) {
-                        let name = scope.qualified_name.rsplit('.').next();
-                        names.extend(name.map(str::to_owned));
+            match Source::parse(text.as_str()) {
+                Ok(source) if !is_aside => {
+                    for (_, scope) in Sites::of(&source).scopes() {
+                        if matches!(scope.kind, ScopeKind::Function(_) | ScopeKind::Class(_)) {
+                            let name = scope.qualified_name.rsplit('.').next();
+                            names.extend(name.map(str::to_owned));
+                        }
                     }
                 }
+                Ok(_) => {}
+                Err(fault) => leave_out(fault.to_string()),
+            }
+            if is_written_otherwise(&text) {
+                leave_out("it has a byte order mark or carriage returns".to_owned());
             }
             texts.insert(path.clone(), text);
         }
-        Ok(Self { texts, names })
+        Ok(Self {
+            texts,
+            names,
+            unread,
+        })
     }
 
     fn candidates(&self, survey: &Survey) -> Vec<Candidate> {
@@ -297,11 +328,10 @@ impl Files {
             if framework::is_aside(path) || !survey.lines.contains_key(path.as_str()) {
                 continue;
             }
-            // With a byte order mark or other line ends, what is written would not be what is read.
             let Ok(source) = Source::parse(text.as_str()) else {
                 continue;
             };
-            if text.starts_with('\u{feff}') || text.contains('\r') {
+            if is_written_otherwise(text) {
                 continue;
             }
             for bug in bugs(&source) {

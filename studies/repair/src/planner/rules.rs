@@ -185,20 +185,28 @@ impl RulePlanner {
                     function.map(|node| Anchor::id(&env.sources().graph().node(node).id));
                 function.into_iter().chain([file]).collect()
             });
-            let best = || env.candidates().take(1).map(Anchor::id).collect();
+            let graph = env.sources().graph();
+            let named = named(&env.task().public.issue, graph);
+            let named = named.first().map(|node| graph.node(*node).id);
+            let best = || {
+                let found = env.candidates().map(str::to_owned);
+                let mut best = named.into_iter().chain(found);
+                best.next().iter().map(|id| Anchor::id(id)).collect()
+            };
             return frame.unwrap_or_else(best);
         }
         self.focus.iter().map(|id| Anchor::id(id)).collect()
     }
 
-    /// The next nodes to blame: functions that the failure passed, then what was found; where neither leads
-    /// anywhere, what the repository uses most. None twice.
+    /// The next nodes to blame: functions that the failure passed, those that the issue names in full, then what was
+    /// found; where none leads anywhere, what the repository uses most. None twice.
     fn next_focus(&self, env: &PlannerEnv<'_>) -> Vec<String> {
         let graph = env.sources().graph();
         let passed = self.frames.iter();
         let passed = passed.filter_map(|(path, line)| around(graph, path, *line));
         let found = self.found.iter().filter_map(|id| graph.find(id));
-        let known = passed.chain(found);
+        let named = named(&env.task().public.issue, graph);
+        let known = passed.chain(named).chain(found);
         let focus = self.untried(graph, known);
         match focus.is_empty() && self.round == 0 {
             true => self.untried(graph, most_used(graph)),
@@ -242,6 +250,46 @@ impl RulePlanner {
     }
 }
 
+/// Definitions that the issue names with what they stand in, such as `Class.method` and `module.function`, in its order.
+fn named(issue: &Issue, graph: &Graph) -> Vec<NodeRef> {
+    let text = format!("{}\n{}", issue.title, issue.body);
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    let pairs: Vec<(&str, &str)> = words
+        .filter_map(|word| {
+            let (outer, name) = word.trim_matches('.').rsplit_once('.')?;
+            let outer = outer.rsplit('.').next()?;
+            (!outer.is_empty() && !name.is_empty()).then_some((outer, name))
+        })
+        .collect();
+    let is_in = |outer: &str, file, parent: Option<u32>| match parent {
+        Some(parent) => {
+            let facts = graph.facts(file);
+            facts.name(facts.definitions[parent as usize].name) == outer
+        }
+        None => {
+            let path = graph.path(NodeRef::File(file));
+            let module = path.strip_suffix(".py").unwrap_or(path);
+            let module = module.strip_suffix("/__init__").unwrap_or(module);
+            module.rsplit('/').next() == Some(outer)
+        }
+    };
+    let mut found = Vec::new();
+    for node in graph.nodes() {
+        let NodeRef::Definition(file, index) = node else {
+            continue;
+        };
+        let facts = graph.facts(file);
+        let definition = &facts.definitions[index as usize];
+        let name = facts.name(definition.name);
+        let place = pairs
+            .iter()
+            .position(|(outer, wanted)| *wanted == name && is_in(outer, file, definition.parent));
+        found.extend(place.map(|place| (place, node)));
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, node)| node).collect()
+}
+
 /// Functions, those with the most edges first.
 fn most_used(graph: &Graph) -> Vec<NodeRef> {
     let mut functions: Vec<NodeRef> = graph
@@ -279,7 +327,7 @@ fn around(graph: &Graph, path: &str, line: u32) -> Option<NodeRef> {
 }
 
 /// Names in the issue that the graph has: as `symbol:` where a definition is called so and the issue writes it as
-/// code, or has it in its title.
+/// code, has it in its title, or names a test of it.
 fn terms(issue: &Issue, graph: &Graph) -> Vec<String> {
     let text = format!("{}\n{}", issue.title, issue.body);
     let names: BTreeSet<&str> = graph
@@ -293,7 +341,10 @@ fn terms(issue: &Issue, graph: &Graph) -> Vec<String> {
         .split(|c: char| !c.is_alphanumeric() && c != '_');
     let in_title: BTreeSet<&str> = in_title.filter(|word| word.len() >= NAME).collect();
     for word in identifiers.filter(|word| word.len() > 2) {
-        let is_written_as_code = word.contains('_')
+        let tested = tested(word, &names);
+        let word = tested.unwrap_or(word);
+        let is_written_as_code = tested.is_some()
+            || word.contains('_')
             || text.contains(&format!("{word}("))
             || text.contains(&format!("`{word}"))
             || text.contains(&format!(".{word}"))
@@ -312,6 +363,25 @@ fn terms(issue: &Issue, graph: &Graph) -> Vec<String> {
     let room = TERMS.saturating_sub(called.len());
     called.extend(others.into_iter().take(room));
     called
+}
+
+/// What a test or a class of tests is called by: `grow` of `test_grow`, `GrowTests` and `TestGrow`.
+fn tested<'a>(word: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+    if let Some(name) = word.strip_prefix("test_") {
+        return names.get(name).copied();
+    }
+    let name = word.strip_suffix("Tests").or(word.strip_suffix("Test"));
+    let name = name.or(word.strip_prefix("Test")).unwrap_or_default();
+    let is_it = |known: &str| {
+        let letters = known.chars().filter(|letter| *letter != '_');
+        letters
+            .flat_map(char::to_lowercase)
+            .eq(name.chars().flat_map(char::to_lowercase))
+    };
+    match name.len() >= NAME {
+        true => names.iter().copied().find(|known| is_it(known)),
+        false => None,
+    }
 }
 
 #[cfg(test)]
@@ -341,11 +411,32 @@ mod tests {
                 "early"
             ]
         );
+        let tested = Issue {
+            title: "It fails".to_owned(),
+            body: "tests/test_a.py::TotalTests::test_read_all".to_owned(),
+            ..Issue::default()
+        };
+        let found = terms(&tested, &graph);
+        assert_eq!(found[..2], ["symbol:total", "symbol:read_all"]);
         let plain = Issue {
             title: "total of no numbers is wrong".to_owned(),
             ..Issue::default()
         };
         assert_eq!(terms(&plain, &graph)[0], "symbol:total");
+        let dotted = |body: &str| {
+            let body = body.to_owned();
+            let issue = Issue {
+                body,
+                ..Issue::default()
+            };
+            let named = named(&issue, &graph).into_iter();
+            named.map(|node| graph.node(node).name).collect::<Vec<_>>()
+        };
+        let both = dotted(
+            "See a.total, and pack.Reader.read_all() too; b.total and Other.read_all are others.",
+        );
+        assert_eq!(both, ["total", "read_all"]);
+        assert!(dotted("The Reader stops.").is_empty());
         let inner = around(&graph, "a.py", 3).map(|node| graph.node(node).name);
         assert_eq!(inner.as_deref(), Some("read_all"));
         assert_eq!(around(&graph, "a.py", 4), None);

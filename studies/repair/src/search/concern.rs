@@ -14,19 +14,22 @@ use crate::{Issue, workplace::Failure};
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
     pub issue: &'a Issue,
-    /// The only failing tests that count; all that fail where there are none.
-    pub tests: &'a [String],
+    /// Failing tests that the user names: of concern are these and those that run the same suspicious lines, whatever
+    /// the issue says. None where the issue decides.
+    pub named: &'a [String],
+    /// Tests that fail now and then, and tell nothing.
+    pub unsteady: &'a BTreeSet<String>,
 }
 
-/// At most `count` of the failing tests, those that the issue speaks of first, and of the others one of each function
-/// before a second of any.
+/// At most `count` of the failing tests, those that are `named` or that the issue speaks of first, and of the others
+/// one of each function before a second of any.
 pub fn foremost(
     failing: &[String],
     failures: &BTreeMap<String, Failure>,
-    issue: &Issue,
+    (issue, named): (&Issue, &[String]),
     count: usize,
 ) -> Vec<String> {
-    let spoken = spoken_of(failing.iter(), failures, issue);
+    let spoken = spoken_of(failing.iter(), failures, issue, named);
     let mut of_function: BTreeMap<&str, usize> = BTreeMap::new();
     let mut ranked: Vec<(bool, usize, usize)> = Vec::with_capacity(failing.len());
     for (place, id) in failing.iter().enumerate() {
@@ -55,8 +58,13 @@ const TIE: f64 = 0.3;
 
 /// `observation` without the failing tests that are no concern of `issue`.
 pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> TestsObserved {
-    let traced = observation.failing_lines.keys();
-    let spoken = spoken_of(traced, &observation.failures, issue);
+    let TestsObserved {
+        failing_lines,
+        failures,
+        named,
+        ..
+    } = &observation;
+    let spoken = spoken_of(failing_lines.keys(), failures, issue, named);
     if spoken.is_empty() {
         return observation;
     }
@@ -84,7 +92,13 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
         .keys()
         .map(|id| function(id))
         .collect();
-    let spoken = spoken_of(observation.failing.iter(), &observation.failures, issue);
+    let TestsObserved {
+        failing,
+        failures,
+        named,
+        ..
+    } = &observation;
+    let spoken = spoken_of(failing.iter(), failures, issue, named);
     observation
         .failing
         .retain(|id| kept.contains(function(id)) || spoken.contains(id));
@@ -104,12 +118,16 @@ fn function(id: &str) -> &str {
     id.split('[').next().unwrap_or(id)
 }
 
-/// Those of `failing` that the issue speaks of.
+/// Those of `failing` that are `named`; where none is, those that the issue speaks of.
 fn spoken_of<'a>(
     failing: impl Iterator<Item = &'a String>,
     failures: &BTreeMap<String, Failure>,
     issue: &Issue,
+    named: &[String],
 ) -> BTreeSet<String> {
+    if !named.is_empty() {
+        return failing.filter(|id| named.contains(id)).cloned().collect();
+    }
     let said = format!("{}\n{}", issue.title, issue.body);
     let squeezed = squeezed(&said);
     let words: BTreeSet<&str> = said
@@ -232,7 +250,7 @@ mod tests {
                 body,
                 ..Issue::default()
             };
-            let first = foremost(&failing, &failures, &issue, count);
+            let first = foremost(&failing, &failures, (&issue, &[]), count);
             let names = first
                 .iter()
                 .filter_map(|id| id.split_once("test_a.py::test_"));
@@ -257,6 +275,10 @@ mod tests {
         let kept = of_concern(many.clone(), &issue).failing;
         assert_eq!(kept, [&many.failing[..2], &many.failing[3..4]].concat());
         assert_eq!(of_concern(many.clone(), &Issue::default()), many);
+        // What the user names wins, and brings those along that run the same lines.
+        many.named = many.failing[1..2].to_vec();
+        let kept = of_concern(many.clone(), &Issue::default()).failing;
+        assert_eq!(kept, [&many.failing[..2], &many.failing[3..4]].concat());
     }
 
     #[test]

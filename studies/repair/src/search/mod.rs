@@ -133,7 +133,7 @@ impl Search {
             }
         };
         let observation = concern::of_concern(TestsObserved::clone(&observed), &request.issue);
-        let suspects = suspects(workplace, &observation, request, &self.settings).await?;
+        let (suspects, unread) = suspects(workplace, &observation, request, &self.settings).await?;
         let hints = hints::hints(&observation, &request.issue);
         let ranked = ranking::rank(&suspects, &hints);
         let left = self
@@ -148,6 +148,7 @@ impl Search {
             test_runs,
             observation,
             suspects,
+            unread,
             ordered,
         })
     }
@@ -176,6 +177,7 @@ impl Search {
             test_runs,
             observation,
             suspects,
+            unread,
             ordered,
         } = self.prepare(request, first).await?;
         let mut log = first.take_log();
@@ -234,7 +236,10 @@ impl Search {
                 (Proposed::Patches(vec![proposal]), None)
             }
             None => {
-                let detail = self.spent(tried + trials.candidates, &searched, failing);
+                let mut detail = self.spent(tried + trials.candidates, &searched, failing);
+                if !unread.is_empty() {
+                    detail += &format!("; what it cannot edit: {}", unread.join(", "));
+                }
                 match searched.partial.take() {
                     Some(partial) => {
                         let mut proposal =
@@ -265,6 +270,18 @@ impl Search {
 
     /// Why there is no candidate any more, after `all` of the episode.
     fn spent(&self, all: usize, searched: &Searched, failing: usize) -> String {
+        let no = match searched.proposed {
+            0 => "none",
+            _ => "no other",
+        };
+        let were = match all {
+            1 => "1 candidate was".to_owned(),
+            _ => format!("{all} candidates were"),
+        };
+        let mends = match failing {
+            1 => "mends the failing test".to_owned(),
+            _ => format!("mends at least half of the {failing} failing tests"),
+        };
         let most = match &searched.partial {
             Some(partial) => format!(
                 "; candidate {} mends {} of them and breaks none",
@@ -272,19 +289,15 @@ impl Search {
             ),
             None => String::new(),
         };
-        format!(
-            "{all} candidates were run and {} mends at least half of the {failing} failing tests without breaking \
-             another{most}; {} mended some and broke others; {}",
-            match searched.proposed {
-                0 => "none",
-                _ => "no other",
-            },
-            searched.breaking,
-            match all < self.settings.budget {
-                true => "there are no others",
-                false => "the budget allows no more",
-            }
-        )
+        let breaking = match searched.breaking {
+            0 => String::new(),
+            number => format!("; {number} mended some and broke others"),
+        };
+        let end = match all < self.settings.budget {
+            true => "there are no others",
+            false => "the budget allows no more",
+        };
+        format!("{were} run and {no} {mends} without breaking another{most}{breaking}; {end}")
     }
 }
 
@@ -296,6 +309,8 @@ struct Prepared {
     /// Of the tests that are the issue's concern.
     observation: TestsObserved,
     suspects: Vec<Suspect>,
+    /// Files that failing tests run and that cannot be edited, and why.
+    unread: Vec<String>,
     ordered: Vec<Ranked>,
 }
 
@@ -311,30 +326,34 @@ impl PatchModel for Search {
     }
 }
 
-/// Files with suspicious lines, weighed.
+/// Files with suspicious lines, weighed; second, those that cannot be edited, and why.
 async fn suspects(
     workplace: &mut Workplace,
     observation: &TestsObserved,
     request: &PatchRequest,
     settings: &SearchSettings,
-) -> Result<Vec<Suspect>, Fault> {
+) -> Result<(Vec<Suspect>, Vec<String>), Fault> {
     let mut spectrum = suspicion::spectrum(observation);
     if spectrum.is_empty() {
         spectrum = suspicion::frames_alone(observation);
     }
-    let mut suspects = Vec::new();
+    let (mut suspects, mut unread) = (Vec::new(), Vec::new());
     for (path, mut weights) in spectrum {
         let Ok(path) = RelativePath::new(&path) else {
             continue;
         };
-        let Some(content) = workplace.read(&path).await? else {
-            continue;
+        let read = match workplace.read(&path).await? {
+            Some(content) => String::from_utf8(content)
+                .map_err(|_| "it is no UTF-8 text".to_owned())
+                .and_then(|text| Source::parse(text).map_err(|fault| fault.to_string())),
+            None => Err("it is no plain file of the repository".to_owned()),
         };
-        let Some(source) = String::from_utf8(content)
-            .ok()
-            .and_then(|text| Source::parse(text).ok())
-        else {
-            continue;
+        let source = match read {
+            Ok(source) => source,
+            Err(why) => {
+                unread.push(format!("{path} ({why})"));
+                continue;
+            }
         };
         let factor = settings.target_factor;
         suspicion::refine(
@@ -352,7 +371,7 @@ async fn suspects(
         });
     }
     keep_heaviest(&mut suspects);
-    Ok(suspects)
+    Ok((suspects, unread))
 }
 
 /// Drops all lines but the [`MAX_LINES`] most suspicious ones, and those that weigh as much as the last.

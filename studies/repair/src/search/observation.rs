@@ -28,6 +28,8 @@ pub struct TestsObserved {
     pub(crate) failing: Vec<String>,
     pub(crate) failures: BTreeMap<String, Failure>,
     pub(super) passing: BTreeSet<String>,
+    /// Of the failing tests those that the user named.
+    pub(super) named: Vec<String>,
     /// Failing tests that candidates are run against first, the foremost of those that were traced.
     pub(super) leading: Vec<String>,
     /// Of failing tests that were traced.
@@ -48,7 +50,11 @@ pub(crate) async fn observe(
     settings: &SearchSettings,
 ) -> Result<TestsObserved, Fault> {
     let all = run(workplace, Vec::new(), false, settings.suite_wall()).await?;
-    let sought = Sought { issue, tests: &[] };
+    let sought = Sought {
+        issue,
+        named: &[],
+        unsteady: &BTreeSet::new(),
+    };
     let mut observation = observe_after(&all, &sought, workplace, settings).await?;
     observation.test_runs += 1;
     Ok(observation)
@@ -83,18 +89,22 @@ pub async fn observe_after(
         }
     }
     observation.failing.sort_unstable();
-    if !sought.tests.is_empty() {
-        observation.failing.retain(|id| sought.tests.contains(id));
-        let failing = &observation.failing;
-        observation.failures.retain(|id, _| failing.contains(id));
-    }
+    observation
+        .failing
+        .retain(|id| !sought.unsteady.contains(id));
+    observation
+        .failures
+        .retain(|id, _| !sought.unsteady.contains(id));
+    let named = sought.named.iter();
+    let named = named.filter(|id| observation.failing.contains(id));
+    observation.named = named.cloned().collect();
     if observation.failing.is_empty() {
         return Ok(observation);
     }
     let mut failing = foremost(
         &observation.failing,
         &observation.failures,
-        sought.issue,
+        (sought.issue, &observation.named),
         settings.traced_tests.max(settings.failing_tests),
     );
     let mut leading = failing.clone();

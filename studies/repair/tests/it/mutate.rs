@@ -250,7 +250,14 @@ async fn tests_that_go_by_those_before_them_are_run_in_their_order_or_left_out()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_no_task_can_be_made_of_is_said() {
-    let cases: [(&[(&str, &str)], &str); 3] = [
+    let deep = format!("def f():\n    return {}1\n", "-".repeat(300));
+    let tests_of_f = "import unittest\nfrom core import f\nclass A(unittest.TestCase):\n    \
+                      def test_a(self):\n        self.assertEqual(f(), 1)\n";
+    let cases: [(&[(&str, &str)], &str); 4] = [
+        (
+            &[("core.py", &deep), ("test_a.py", tests_of_f)],
+            "core.py: left out, its code is nested deeper",
+        ),
         (&[("core.py", "def f():\n    return 1\n")], "has no tests"),
         (
             &[(
@@ -264,7 +271,7 @@ async fn what_no_task_can_be_made_of_is_said() {
                 "test_a.py",
                 "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n",
             )],
-            "no place for a bug",
+            "in which a bug could be planted",
         ),
     ];
     for (files, expected) in cases {

@@ -226,7 +226,8 @@ async fn who_has_run_all_tests_can_hand_that_on() {
     let issue = Issue::default();
     let sought = Sought {
         issue: &issue,
-        tests: &[],
+        named: &[],
+        unsteady: &BTreeSet::new(),
     };
     let observed = observe_after(&run, &sought, &mut workplace, &settings).await;
     // All, and with traces those that fail, those that pass, and once more without.
@@ -506,6 +507,22 @@ async fn what_was_left_unchecked_is_checked_first_and_not_counted_again() {
     assert_eq!(checked, unchecked);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_cannot_be_edited_are_named() {
+    let wrong = SOURCE.replace("start + size]", "start - size]");
+    let deep = format!("{wrong}\n\nDEEP = {}1\n", "-".repeat(300));
+    let Some(place) = place(&deep, 2).await else {
+        return;
+    };
+    let search = search(SearchSettings::default());
+    let answered = search.answer(&request(), &place.testbed).await.unwrap();
+    let Proposed::None { detail, .. } = &answered.proposed else {
+        panic!("{answered:?}");
+    };
+    let named = "what it cannot edit: bag/core.py (its code is nested deeper than";
+    assert!(detail.contains(named), "{detail}");
+}
+
 /// A source with four bugs: each makes one test fail, and the last is none that an edit of a line mends.
 fn four_bugs() -> String {
     let strange = ("kept.append(word.strip())", "kept.insert(0, word + word)");
@@ -540,7 +557,8 @@ async fn of_several_bugs_the_one_that_is_asked_for_is_mended() {
         for (issue, tests) in [(Issue::default(), vec![id.clone()]), (named, Vec::new())] {
             let sought = Sought {
                 issue: &issue,
-                tests: &tests,
+                named: &tests,
+                unsteady: &BTreeSet::new(),
             };
             let observed = observe_after(&run, &sought, &mut workplace, &settings).await;
             let request = PatchRequest {

@@ -238,22 +238,28 @@ impl Survey {
         })
     }
 
-    /// Ids that end as `wanted` does, or else have it in them, the failing ones first.
+    /// Tests, functions and classes that end as `wanted` does, or else ids that have it in them, those that fail first.
     fn nearest(&self, wanted: &str) -> String {
         let last = wanted.rsplit([':', '.', '/']).next().unwrap_or(wanted);
         let failing = self.failing();
-        let mut near: Vec<(bool, bool, &String)> = self
+        let mut near: Vec<(bool, bool, &str)> = self
             .run
             .statuses
             .keys()
-            .filter(|id| !last.is_empty() && id.contains(last))
-            .map(|id| (!failing.contains(id), !id.ends_with(last), id))
+            .filter(|_| !last.is_empty())
+            .filter_map(|id| {
+                let end = id.find(last)? + last.len();
+                let is_whole = id[end..].is_empty() || id[end..].starts_with(['[', ':', '.']);
+                let name = if is_whole { &id[..end] } else { id };
+                Some((!failing.contains(id), !is_whole, name))
+            })
             .collect();
         near.sort_unstable();
+        near.dedup();
         if near.first().is_some_and(|(passes, ..)| !passes) {
             near.retain(|(passes, ..)| !passes);
         }
-        let near: Vec<&str> = near.iter().take(3).map(|(_, _, id)| id.as_str()).collect();
+        let near: Vec<&str> = near.iter().take(3).map(|(_, _, name)| *name).collect();
         match near.is_empty() {
             true => match failing.first() {
                 Some(first) => format!("; one that fails is {first}"),

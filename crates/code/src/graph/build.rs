@@ -203,8 +203,8 @@ impl Graph {
         let linked = self.link(&affected, threads);
         for (affected, linked) in affected.into_iter().zip(linked) {
             let old = std::mem::replace(&mut self.links[affected as usize], linked);
-            for target in targets(&old) {
-                let sources = &mut self.sources[target as usize];
+            for target in &old.targets {
+                let sources = &mut self.sources[*target as usize];
                 if let Ok(at) = sources.binary_search(&affected) {
                     sources.remove(at);
                 }
@@ -234,8 +234,8 @@ impl Graph {
 
     fn note_sources(&mut self, file: FileIndex) {
         let linked = self.links[file as usize].clone();
-        for target in targets(&linked) {
-            let sources = &mut self.sources[target as usize];
+        for target in &linked.targets {
+            let sources = &mut self.sources[*target as usize];
             match sources.last() {
                 Some(last) if *last >= file => {
                     if let Err(at) = sources.binary_search(&file) {
@@ -246,13 +246,6 @@ impl Graph {
             }
         }
     }
-}
-
-/// The files that edges lead to, each once.
-fn targets(linked: &Linked) -> impl Iterator<Item = FileIndex> {
-    let mut last = None;
-    let targets = linked.by_target.iter().map(|(target, _, _)| target.file);
-    targets.filter(move |target| last.replace(*target) != Some(*target))
 }
 
 /// A file, with the facts of `known` if that has the same content. Needs the stack that parsing does.

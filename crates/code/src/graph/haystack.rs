@@ -62,6 +62,9 @@ impl Haystack {
     fn ends_until(&self, number: usize, offset: usize) -> usize {
         let ends = &self.ends[number..];
         let is_before = |end: &u32| *end as usize <= offset;
+        if !ends.first().is_some_and(is_before) {
+            return 0;
+        }
         let mut width = 4;
         while width < ends.len() && is_before(&ends[width]) {
             width *= 4;

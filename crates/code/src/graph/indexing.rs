@@ -114,6 +114,9 @@ impl<N> Default for Indexing<N> {
     fn default() -> Self {
         let index = Index {
             entries: Vec::new(),
+            bonuses: Vec::new(),
+            files: Vec::new(),
+            called: Vec::new(),
             paths: Vec::new(),
             vocabulary: FxHashMap::default(),
             postings: Vec::new(),
@@ -175,11 +178,11 @@ impl<N> Indexing<N> {
             " ",
             &documentation.to_lowercase(),
         ]);
+        index.files.push(named.file);
+        index.called.push(of_name);
+        index.bonuses.push(bonus(named.kind));
         index.entries.push(Entry {
             node: named.node,
-            bonus: bonus(named.kind),
-            file: named.file,
-            name: of_name,
             owner: named.owner.to_lowercase(),
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use super::{
     facts::{ChainIndex, ChainPart, DefinitionIndex, DefinitionKind, FileFacts},
@@ -64,8 +64,8 @@ pub(super) fn links(
     let facts = &files[file as usize].facts;
     let mut linker = Linker {
         file,
-        resolver: Resolver::new(files, modules, members),
-        used: FxHashMap::with_capacity_and_hasher(facts.uses.len(), FxBuildHasher),
+        resolver: Resolver::new(files, modules, members, file),
+        used: vec![None; facts.chains.len()],
         edges: Vec::with_capacity(facts.uses.len()),
     };
     match facts.language {
@@ -99,8 +99,9 @@ pub(super) fn links(
 struct Linker<'a> {
     file: FileIndex,
     resolver: Resolver<'a>,
-    /// What chains that are used stand for.
-    used: FxHashMap<(Scope, ChainIndex), Option<Entity>>,
+    /// By chain, what it stands for in the scope that used it last: the parts of a scope's chains are
+    /// asked for one after the other.
+    used: Vec<Option<(Scope, Option<Entity>)>>,
     edges: Edges,
 }
 
@@ -164,8 +165,9 @@ impl Linker<'_> {
     /// What a chain that `scope` uses stands for; with edges to the definitions on the way.
     fn used(&mut self, scope: Scope, chain: ChainIndex) -> Option<Entity> {
         let file = self.file;
-        if let Some(known) = self.used.get(&(scope, chain)) {
-            return *known;
+        match self.used[chain as usize] {
+            Some((known, entity)) if known == scope => return entity,
+            _ => {}
         }
         let part = self.resolver.files[file as usize].facts.chain(chain);
         let entity = match part.before {
@@ -189,7 +191,7 @@ impl Linker<'_> {
             }
         }
         let entity = self.resolver.call(file, entity, part, MAX_STEPS);
-        self.used.insert((scope, chain), entity);
+        self.used[chain as usize] = Some((scope, entity));
         entity
     }
 
@@ -215,9 +217,7 @@ impl Linker<'_> {
     /// own file, or else in the repository.
     fn symbols(&mut self) {
         let (file, modules) = (self.file, self.resolver.modules);
-        let SourceFile {
-            path, facts, names, ..
-        } = self.resolver.file(file);
+        let SourceFile { path, facts, .. } = self.resolver.file(file);
         for import in &facts.imports {
             let module = facts.name(import.module);
             for target in modules.places.resolve(facts.language, path, module) {
@@ -241,7 +241,7 @@ impl Linker<'_> {
                 file,
                 definition: Some((*definition)?),
             }),
-            None => match resolver.only_named(file, names.name(facts, part.name))? {
+            None => match resolver.only_named(file, part.name)? {
                 Entity::Definition(place) => Some(place),
                 _ => None,
             },

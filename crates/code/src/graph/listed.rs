@@ -108,22 +108,26 @@ type Fault = (&'static str, String);
 impl ListedGraph {
     /// Everything that a graph has.
     pub fn of(graph: &Graph) -> Self {
-        let nodes: Vec<(NodeRef, ListedNode)> = graph
+        let mut nodes: Vec<(NodeRef, ListedNode)> = graph
             .nodes()
             .map(|node| (node, ListedNode::from(graph.node(node))))
             .collect();
-        let ids: FxHashMap<NodeRef, &str> = nodes
-            .iter()
-            .map(|(place, node)| (*place, node.id.as_str()))
+        nodes.sort_by(|(_, one), (_, two)| one.id.cmp(&two.id));
+        let ranks: FxHashMap<NodeRef, usize> = (0..)
+            .zip(&nodes)
+            .map(|(rank, (node, _))| (*node, rank))
             .collect();
-        let edges = graph.edges().filter_map(|edge| {
-            let (source, target) = (ids.get(&edge.source)?, ids.get(&edge.target)?);
-            Some((
-                (*source).to_owned(),
-                (*target).to_owned(),
-                edge.kind.name().to_owned(),
-            ))
+        let ends = graph.edges().filter_map(|edge| {
+            let (source, target) = (ranks.get(&edge.source)?, ranks.get(&edge.target)?);
+            Some((*source, *target, edge.kind.name()))
         });
+        // Numbers are put in order many times faster than the texts that they stand for.
+        let mut ends: Vec<(usize, usize, &str)> = ends.collect();
+        ends.sort_unstable();
+        let id = |rank: usize| nodes[rank].1.id.clone();
+        let edges = ends
+            .into_iter()
+            .map(|(source, target, kind)| (id(source), id(target), kind.to_owned()));
         let edges = edges.collect();
         let nodes = nodes.into_iter().map(|(_, node)| (node.id.clone(), node));
         Self {

@@ -32,7 +32,10 @@ mod subgraph;
 mod symbols;
 mod writer;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 pub use anchor::{Anchor, AnchorKind};
 pub use binary::BinaryError;
@@ -78,22 +81,47 @@ pub struct Graph {
 }
 
 /// Edges of a file in both orders.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Linked {
     links: Links,
-    by_target: Vec<(Place, EdgeKind, Option<DefinitionIndex>)>,
+    /// The files that edges lead to, each once.
+    targets: Vec<FileIndex>,
+    /// Made when it is first asked for.
+    by_target: OnceLock<Vec<(Place, EdgeKind, Option<DefinitionIndex>)>>,
+}
+
+impl Linked {
+    fn by_target(&self) -> &[(Place, EdgeKind, Option<DefinitionIndex>)] {
+        self.by_target.get_or_init(|| {
+            let edges = self.links.edges.iter();
+            let mut by_target: Vec<_> = edges
+                .map(|(source, kind, target)| (*target, *kind, *source))
+                .collect();
+            by_target.sort_unstable_by_key(|(target, kind, source)| {
+                target.rank() << 36 | u128::from(*kind as u8) << 33 | u128::from(rank(*source))
+            });
+            by_target
+        })
+    }
 }
 
 impl From<Links> for Linked {
     fn from(links: Links) -> Self {
         let edges = links.edges.iter();
-        let mut by_target: Vec<_> = edges
-            .map(|(source, kind, target)| (*target, *kind, *source))
-            .collect();
-        by_target.sort_unstable_by_key(|(target, kind, source)| {
-            target.rank() << 36 | u128::from(*kind as u8) << 33 | u128::from(rank(*source))
-        });
-        Self { links, by_target }
+        let mut targets: Vec<FileIndex> = edges.map(|(_, _, target)| target.file).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        Self {
+            links,
+            targets,
+            by_target: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Linked {
+    fn eq(&self, other: &Self) -> bool {
+        self.links == other.links
     }
 }
 
@@ -310,7 +338,7 @@ impl Graph {
             _ => return edges,
         };
         for source in &self.sources[target.file as usize] {
-            let by_target = &self.links[*source as usize].by_target;
+            let by_target = self.links[*source as usize].by_target();
             let start = by_target.partition_point(|(other, _, _)| *other < target);
             let found = by_target[start..].iter();
             edges.extend(found.take_while(|(other, _, _)| *other == target).map(

@@ -29,8 +29,9 @@ pub(crate) fn bound(source: &[u8]) -> usize {
             b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
                 // Words such as `not` and `lambda` nest as well, also right after a digit.
                 let begin = at - 1;
-                let word = source[begin..].iter().take_while(|byte| is_word(**byte));
-                at = begin + word.count();
+                while source.get(at).is_some_and(|byte| is_word(*byte)) {
+                    at += 1;
+                }
                 depth.add();
                 if matches!(source.get(at), Some(b'\'' | b'"')) && has_values(&source[begin..at]) {
                     let (text, first) = Text::begin(source, at);
@@ -178,16 +179,18 @@ impl Text {
 
     /// Behind a string without values whose text begins at `at`.
     fn end(self, source: &[u8], mut at: usize) -> usize {
-        while at < source.len() {
-            if self.ends(source, at) {
-                return at + self.quotes();
+        let line_end = if self.triple { self.quote } else { b'\n' };
+        let next = |at: usize| {
+            let rest = source.get(at..)?;
+            Some(at + memchr::memchr3(self.quote, b'\\', line_end, rest)?)
+        };
+        while let Some(found) = next(at) {
+            match source[found] {
+                b'\\' => at = found + 2,
+                b'\n' => return found,
+                _ if self.ends(source, found) => return found + self.quotes(),
+                _ => at = found + 1,
             }
-            match source[at] {
-                b'\\' => at += 1,
-                b'\n' if !self.triple => return at,
-                _ => {}
-            }
-            at += 1;
         }
         source.len()
     }
@@ -200,7 +203,16 @@ fn has_values(prefix: &[u8]) -> bool {
 }
 
 fn is_word(byte: u8) -> bool {
-    byte == b'_' || byte.is_ascii_alphanumeric()
+    const WORD: [bool; 256] = {
+        let mut word = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            word[byte] = byte == b'_' as usize || (byte as u8).is_ascii_alphanumeric();
+            byte += 1;
+        }
+        word
+    };
+    WORD[byte as usize]
 }
 
 #[cfg(test)]

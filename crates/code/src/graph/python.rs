@@ -83,7 +83,19 @@ impl Lines {
     }
 
     fn of(&self, offset: TextSize) -> u32 {
-        self.0.partition_point(|end| *end < offset.to_u32()) as u32 + 1
+        self.from(1, offset)
+    }
+
+    /// The line of `offset`, which is not before that of `line`; mostly near it.
+    fn from(&self, line: u32, offset: TextSize) -> u32 {
+        let ends = &self.0[line as usize - 1..];
+        let is_before = |end: &u32| *end < offset.to_u32();
+        let mut width = 4;
+        while width < ends.len() && is_before(&ends[width]) {
+            width *= 4;
+        }
+        let found = ends[..ends.len().min(width + 1)].partition_point(is_before);
+        line + found as u32
     }
 
     fn count(&self) -> u32 {
@@ -92,9 +104,10 @@ impl Lines {
 
     fn span(&self, range: TextRange) -> Span {
         let end = range.end().max(range.start() + TextSize::from(1)) - TextSize::from(1);
+        let start = self.of(range.start());
         Span {
-            start: self.of(range.start()),
-            end: self.of(end),
+            start,
+            end: self.from(start, end),
         }
     }
 }

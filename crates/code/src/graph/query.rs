@@ -150,6 +150,12 @@ pub fn words(text: &str) -> Vec<String> {
 #[derive(Debug)]
 pub struct Index<N = NodeRef> {
     pub(super) entries: Vec<Entry<N>>,
+    /// By entry, what its kind scores.
+    pub(super) bonuses: Vec<f64>,
+    /// By entry, a place among the paths.
+    pub(super) files: Vec<FileIndex>,
+    /// By entry, a place among the names.
+    pub(super) called: Vec<u32>,
     /// Lowercase, by file.
     pub(super) paths: Vec<String>,
     /// Places among the postings: entries by each word of name, path, signature and documentation.
@@ -166,12 +172,6 @@ pub struct Index<N = NodeRef> {
 #[derive(Debug)]
 pub(super) struct Entry<N> {
     pub(super) node: N,
-    /// What its kind scores.
-    pub(super) bonus: f64,
-    /// A place among the paths.
-    pub(super) file: FileIndex,
-    /// A place among the names.
-    pub(super) name: u32,
     /// Lowercase, of what it stands in.
     pub(super) owner: String,
 }
@@ -221,8 +221,8 @@ impl<N: Clone> Index<N> {
         known.map_or(&[], |known| &self.postings[*known as usize])
     }
 
-    fn name(&self, entry: &Entry<N>) -> &str {
-        self.names.piece(entry.name)
+    fn name(&self, place: u32) -> &str {
+        self.names.piece(self.called[place as usize])
     }
 
     /// The best `limit` nodes: each folder has its turn, three nodes at a time, best first. When nothing
@@ -249,14 +249,16 @@ impl<N: Clone> Index<N> {
         for symbol in &query.symbols {
             let name = symbol.rsplit(['.', ':']).next().unwrap_or(symbol);
             let reason = scores.reason(format!("symbol:{symbol}"));
-            let mut by_name: Vec<Option<f64>> = vec![None; self.names.len()];
+            // Nothing scores nothing.
+            let mut by_name = vec![0.0; self.names.len()];
             for known in self.names.pieces_with(name) {
                 let is_it = self.names.piece(known).len() == name.len();
-                by_name[known as usize] = Some(if is_it { exact } else { partial });
+                by_name[known as usize] = if is_it { exact } else { partial };
             }
             // In the order of the entries, which is that of memory.
-            for (place, entry) in (0u32..).zip(&self.entries) {
-                if let Some(score) = by_name[entry.name as usize] {
+            for (place, called) in (0u32..).zip(&self.called) {
+                let score = by_name[*called as usize];
+                if score > 0.0 {
                     scores.add(place, score, reason);
                 }
             }
@@ -264,8 +266,8 @@ impl<N: Clone> Index<N> {
         for path in &query.paths {
             let reason = scores.reason(format!("path:{path}"));
             let has_it = self.path_texts.marked(path);
-            for (place, entry) in (0u32..).zip(&self.entries) {
-                if has_it[entry.file as usize] {
+            for (place, file) in (0u32..).zip(&self.files) {
+                if has_it[*file as usize] {
                     scores.add(place, path_score, reason);
                 }
             }
@@ -273,8 +275,8 @@ impl<N: Clone> Index<N> {
         for phrase in &query.phrases {
             let reason = scores.reason(format!("phrase:{phrase}"));
             let (in_name, in_text) = (self.names.marked(phrase), self.texts.marked(phrase));
-            for ((place, entry), in_text) in (0u32..).zip(&self.entries).zip(in_text) {
-                if in_text || in_name[entry.name as usize] {
+            for ((place, called), in_text) in (0u32..).zip(&self.called).zip(in_text) {
+                if in_text || in_name[*called as usize] {
                     scores.add(place, 4.0, reason);
                 }
             }
@@ -291,18 +293,19 @@ impl<N: Clone> Index<N> {
             let found = words.iter().map(|word| self.mention(word, asked));
             found.collect()
         });
-        let keeps = |place: u32| {
-            musts.iter().all(|must| must.is_in(self, place))
-                && !nots.iter().any(|not| not.is_in(self, place))
-        };
-        let found = scores.touched.iter().filter_map(|place| {
-            let entry = &self.entries[*place as usize];
+        for must in &musts {
+            scores.touched.retain(|place| must.is_in(self, *place));
+        }
+        for not in &nots {
+            scores.touched.retain(|place| !not.is_in(self, *place));
+        }
+        let found = scores.touched.iter().map(|place| {
             let (score, reasons) = scores.by_entry[*place as usize];
-            keeps(*place).then_some(Found {
+            Found {
                 place: *place,
-                score: score + entry.bonus,
+                score: score + self.bonuses[*place as usize],
                 reasons,
-            })
+            }
         });
         (found.collect(), scores.reasons)
     }
@@ -312,10 +315,19 @@ impl<N: Clone> Index<N> {
         /// Looking through a few texts one by one is faster than through all of them in a row.
         const FEW: usize = 8;
         let is_much = asked > self.entries.len() / FEW;
+        let (names, paths) = (self.names.marked(word), self.path_texts.marked(word));
+        let anywhere = is_much.then(|| {
+            let mut marked = self.texts.marked(word);
+            let places = marked.iter_mut().zip(&self.called).zip(&self.files);
+            for ((marked, called), file) in places {
+                *marked |= names[*called as usize] | paths[*file as usize];
+            }
+            marked
+        });
         Mention {
-            names: self.names.marked(word),
-            paths: self.path_texts.marked(word),
-            texts: is_much.then(|| self.texts.marked(word)),
+            names,
+            paths,
+            anywhere,
             finder: Finder::new(word),
         }
     }
@@ -378,7 +390,7 @@ impl<N: Clone> Index<N> {
                 .zip(&asked)
                 .filter(|(bit, _)| found.reasons >> *bit & 1 == 1);
             let count = |(owner, name): &(&str, &str)| {
-                let is_named = self.name(entry) == *name;
+                let is_named = self.name(found.place) == *name;
                 let is_owned = !owner.is_empty() && entry.owner == *owner;
                 usize::from(is_named) + usize::from(is_named && is_owned)
             };
@@ -395,7 +407,7 @@ impl<N: Clone> Index<N> {
         let mut seen: FxHashMap<&str, usize> = FxHashMap::default();
         let mut ranked: Vec<(usize, Found)> = found
             .map(|found| {
-                let file = self.entries[found.place as usize].file;
+                let file = self.files[found.place as usize];
                 let turn = seen.entry(folder(&self.paths[file as usize])).or_default();
                 *turn += 1;
                 (*turn, found)
@@ -422,27 +434,24 @@ struct Mention<'a> {
     /// By name, and by file.
     names: Vec<bool>,
     paths: Vec<bool>,
-    /// By entry, where that was found out for all of them.
-    texts: Option<Vec<bool>>,
+    /// By entry, in name, path or text, where that was found out for all of them.
+    anywhere: Option<Vec<bool>>,
     finder: Finder<'a>,
 }
 
 impl Mention<'_> {
     /// In its name or its path.
     fn is_called<N>(&self, index: &Index<N>, place: u32) -> bool {
-        let entry = &index.entries[place as usize];
-        self.names[entry.name as usize] || self.paths[entry.file as usize]
+        let (called, file) = (index.called[place as usize], index.files[place as usize]);
+        self.names[called as usize] || self.paths[file as usize]
     }
 
     fn is_in<N: Clone>(&self, index: &Index<N>, place: u32) -> bool {
-        let is_in_text = || match &self.texts {
-            Some(texts) => texts[place as usize],
-            None => self
-                .finder
-                .find(index.texts.piece(place).as_bytes())
-                .is_some(),
-        };
-        self.is_called(index, place) || is_in_text()
+        if let Some(anywhere) = &self.anywhere {
+            return anywhere[place as usize];
+        }
+        let text = index.texts.piece(place).as_bytes();
+        self.is_called(index, place) || self.finder.find(text).is_some()
     }
 }
 

@@ -10,7 +10,7 @@ use std::{cell::RefCell, rc::Rc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    facts::{ChainIndex, ChainPart, Definition, DefinitionKind},
+    facts::{ChainIndex, ChainPart, Definition, DefinitionKind, Symbol},
     link::SourceFile,
     modules::Modules,
     names::{Members, Name, Scope},
@@ -44,6 +44,7 @@ pub(super) struct Resolver<'a> {
     pub(super) files: &'a [SourceFile],
     pub(super) modules: &'a Modules,
     members: &'a Members,
+    own: Own,
     looked: RefCell<Looked>,
     asked: RefCell<FxHashSet<u64>>,
     imports: RefCell<FxHashMap<(FileIndex, u32), Target>>,
@@ -54,11 +55,22 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(files: &'a [SourceFile], modules: &'a Modules, members: &'a Members) -> Self {
+    pub(super) fn new(
+        files: &'a [SourceFile],
+        modules: &'a Modules,
+        members: &'a Members,
+        file: FileIndex,
+    ) -> Self {
+        let names = files[file as usize].facts.symbols.len();
         Self {
             files,
             modules,
             members,
+            own: Own {
+                file,
+                of_module: RefCell::new(vec![None; names]),
+                only: RefCell::new(vec![None; names]),
+            },
             looked: RefCell::new(Looked::new(files.len())),
             asked: RefCell::default(),
             imports: RefCell::default(),
@@ -192,7 +204,7 @@ impl<'a> Resolver<'a> {
         match name.text {
             "?" => None,
             "super" => self.super_of(file, scope),
-            _ => self.name(file, scope, name, steps),
+            _ => self.name(file, scope, part.name, steps),
         }
     }
 
@@ -203,10 +215,9 @@ impl<'a> Resolver<'a> {
         part: ChainPart,
         steps: u32,
     ) -> Option<Entity> {
-        let name = self.name_of(file, part);
         match before {
-            Some(entity) => self.member(entity, name, steps),
-            None => self.only_named(file, name),
+            Some(entity) => self.member(entity, self.name_of(file, part), steps),
+            None => self.only_named(file, part.name),
         }
     }
 
@@ -223,6 +234,9 @@ impl<'a> Resolver<'a> {
         part: ChainPart,
         steps: u32,
     ) -> Option<Entity> {
+        if part.calls == 0 {
+            return entity;
+        }
         let is_super = part.before.is_none() && self.name_of(file, part).text == "super";
         for _ in u32::from(is_super)..part.calls {
             entity = self.result(entity?, steps);
@@ -313,12 +327,21 @@ impl<'a> Resolver<'a> {
     }
 
     /// What alone has this name in the repository.
-    pub(super) fn only_named(&self, file: FileIndex, name: Name) -> Option<Entity> {
+    pub(super) fn only_named(&self, file: FileIndex, symbol: Symbol) -> Option<Entity> {
+        let is_own = file == self.own.file;
+        if is_own && let Some(known) = self.own.only.borrow()[symbol.0 as usize] {
+            return known;
+        }
+        let SourceFile { facts, names, .. } = &self.files[file as usize];
+        let name = names.name(facts, symbol);
         self.asked.borrow_mut().insert(name.hash);
-        let family = self.files[file as usize].facts.language.family();
-        let facts = |file: FileIndex| self.files[file as usize].facts.as_ref();
-        let found = self.members.only(name, family, facts);
-        found.map(Entity::Definition)
+        let facts_of = |file: FileIndex| self.files[file as usize].facts.as_ref();
+        let found = self.members.only(name, facts.language.family(), facts_of);
+        let found = found.map(Entity::Definition);
+        if is_own {
+            self.own.only.borrow_mut()[symbol.0 as usize] = Some(found);
+        }
+        found
     }
 
     /// A name at the level of a module: its own, then the package's modules.
@@ -353,8 +376,9 @@ impl<'a> Resolver<'a> {
         None
     }
 
-    fn name(&self, file: FileIndex, scope: Scope, name: Name, steps: u32) -> Option<Entity> {
+    fn name(&self, file: FileIndex, scope: Scope, symbol: Symbol, steps: u32) -> Option<Entity> {
         let SourceFile { facts, names, .. } = self.file(file);
+        let name = names.name(facts, symbol);
         let mut at = scope;
         while let Some(index) = at {
             let definition = &facts.definitions[index as usize];
@@ -377,7 +401,16 @@ impl<'a> Resolver<'a> {
             }
             at = definition.parent;
         }
-        self.in_module(file, name, steps)
+        // What fewer steps find may be less.
+        if (file, steps) != (self.own.file, MAX_STEPS) {
+            return self.in_module(file, name, steps);
+        }
+        if let Some(known) = self.own.of_module.borrow()[symbol.0 as usize] {
+            return known;
+        }
+        let found = self.in_module(file, name, steps);
+        self.own.of_module.borrow_mut()[symbol.0 as usize] = Some(found);
+        found
     }
 
     fn bound(&self, file: FileIndex, index: u32, steps: u32) -> Option<Entity> {
@@ -448,6 +481,15 @@ impl<'a> Resolver<'a> {
         }
         Some(Entity::Prefix(file, import, length))
     }
+}
+
+/// What names of the file itself stand for, by their symbols: most are used more than once.
+struct Own {
+    file: FileIndex,
+    /// At the level of the module.
+    of_module: RefCell<Vec<Option<Option<Entity>>>>,
+    /// Over the whole repository.
+    only: RefCell<Vec<Option<Option<Entity>>>>,
 }
 
 /// The files that were looked into.

@@ -18,6 +18,9 @@ const BYTES_EACH: usize = 40;
 pub(super) struct Writer<'a> {
     pub(super) facts: FileFacts,
     symbols: FxHashMap<&'a str, Symbol>,
+    /// By symbol, the chains of that name alone, and of that name called once: most are such.
+    names: Vec<[Option<ChainIndex>; 2]>,
+    /// The others.
     chains: FxHashMap<ChainPart, ChainIndex>,
     uses: FxHashSet<Use>,
 }
@@ -29,6 +32,7 @@ impl<'a> Writer<'a> {
         Self {
             facts: FileFacts::default(),
             symbols: FxHashMap::with_capacity_and_hasher(room, FxBuildHasher),
+            names: Vec::with_capacity(room),
             chains: FxHashMap::with_capacity_and_hasher(room, FxBuildHasher),
             uses: FxHashSet::with_capacity_and_hasher(room, FxBuildHasher),
         }
@@ -41,6 +45,7 @@ impl<'a> Writer<'a> {
         let text = self.text(name);
         let symbol = Symbol(self.facts.symbols.len() as u32);
         self.facts.symbols.push(text);
+        self.names.push([None; 2]);
         self.symbols.insert(name, symbol);
         symbol
     }
@@ -60,32 +65,53 @@ impl<'a> Writer<'a> {
 
     /// The beginning of `parts` in a row, white space made single.
     pub(super) fn one_line<'t>(&mut self, parts: impl IntoIterator<Item = &'t str>) -> Text {
-        let out = &mut self.facts.text;
-        let start = out.len();
+        let start = self.facts.text.len();
         let mut at_word_end = false;
         let parts = parts.into_iter().filter(|part| !part.is_empty());
-        'parts: for part in parts {
-            if part.starts_with(|c: char| c.is_whitespace()) {
-                at_word_end = true;
+        for part in parts {
+            at_word_end |= part.starts_with(char::is_whitespace);
+            // Of ASCII both are the same but for one character; the first decodes nothing.
+            let has_room = match part.is_ascii() && !part.contains('\x0b') {
+                true => self.words(start, at_word_end, part.split_ascii_whitespace()),
+                false => self.words(start, at_word_end, part.split_whitespace()),
+            };
+            if !has_room {
+                break;
             }
-            for word in part.split_whitespace() {
-                if out.len() - start + word.len() + 1 > KEPT {
-                    break 'parts;
-                }
+            at_word_end = part.ends_with(char::is_whitespace);
+        }
+        self.text_from(start as u32)
+    }
+
+    /// Adds words to the line that begins at `start`, a space before each but for the first where the
+    /// line goes on in a word. Whether all had room.
+    fn words<'t>(
+        &mut self,
+        start: usize,
+        mut at_word_end: bool,
+        mut words: impl Iterator<Item = &'t str>,
+    ) -> bool {
+        let out = &mut self.facts.text;
+        words.all(|word| {
+            let has_room = out.len() - start + word.len() < KEPT;
+            if has_room {
                 if at_word_end && out.len() > start {
                     out.push(' ');
                 }
                 out.push_str(word);
                 at_word_end = true;
             }
-            at_word_end = part.ends_with(|c: char| c.is_whitespace());
-        }
-        self.text_from(start as u32)
+            has_room
+        })
     }
 
     pub(super) fn chain(&mut self, part: ChainPart) -> ChainIndex {
         let next = self.facts.chains.len() as u32;
-        let index = *self.chains.entry(part).or_insert(next);
+        let of_name = self.names[part.name.0 as usize].get_mut(part.calls as usize);
+        let index = match (part.before, of_name) {
+            (None, Some(known)) => *known.get_or_insert(next),
+            _ => *self.chains.entry(part).or_insert(next),
+        };
         if index == next {
             self.facts.chains.push(part);
         }

@@ -57,7 +57,7 @@ fn go_on(run: &Path, args: &EvalArgs, screen: Screen) -> Outcome<()> {
         resume: Some(run.to_owned()),
         json: args.json,
     };
-    crate::train::run(&resumed, screen)
+    crate::train::run(&resumed, screen).map_err(Failure::of_evaluation)
 }
 
 /// Begins a run of a recipe that only evaluates.
@@ -85,7 +85,7 @@ fn of_recipe(path: &Path, args: &EvalArgs, screen: Screen) -> Outcome<()> {
         resume: None,
         json: args.json,
     };
-    (study.train)(path, &train, screen)
+    (study.train)(path, &train, screen).map_err(Failure::of_evaluation)
 }
 
 /// Evaluates a run of a study.

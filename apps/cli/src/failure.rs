@@ -12,7 +12,11 @@ pub(crate) enum Failure {
     /// Ctrl-C, with nothing to go on with. Exit code 130.
     Stopped,
     /// Ctrl-C, after everything that was committed was kept. Exit code 130.
-    Interrupted { run: PathBuf },
+    Interrupted {
+        run: PathBuf,
+        /// What goes on with the run.
+        command: &'static str,
+    },
 }
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
@@ -23,6 +27,17 @@ impl Failure {
             Self::Asked(_) => 2,
             Self::Failed(_) => 1,
             Self::Stopped | Self::Interrupted { .. } => 130,
+        }
+    }
+
+    /// The same of a run that `etude eval` goes on with.
+    pub(crate) fn of_evaluation(self) -> Self {
+        match self {
+            Self::Interrupted { run, .. } => Self::Interrupted {
+                run,
+                command: "eval",
+            },
+            other => other,
         }
     }
 }
@@ -41,9 +56,9 @@ impl fmt::Display for Failure {
                 write!(f, "etude: {text}")
             }
             Self::Stopped => f.write_str("etude: stopped"),
-            Self::Interrupted { run } => write!(
+            Self::Interrupted { run, command } => write!(
                 f,
-                "etude: stopped; what was committed is kept. Go on with: etude train --resume {}",
+                "etude: stopped; what was committed is kept. Go on with: etude {command} --resume {}",
                 run.display()
             ),
         }

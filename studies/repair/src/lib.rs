@@ -11,6 +11,7 @@ mod checkout;
 pub mod contracts;
 pub mod environment;
 pub mod evaluation;
+mod gold_patch;
 pub mod grading;
 mod markdown;
 pub mod metrics;

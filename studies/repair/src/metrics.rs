@@ -18,6 +18,7 @@ pub fn notes_of(episode: &Episode) -> Option<Notes> {
 /// |---|---|---|
 /// | `resolved` | episodes | share whose tests pass at the end |
 /// | `false_resolved` | episodes | share said to be resolved that a fresh checkout does not confirm |
+/// | `same_as_gold` | episodes of tasks with a gold patch | share that is resolved by a patch that makes the same program as it |
 /// | `repaired`, `submitted`, `gave_up` | episodes | share with a verified repair, that ended by a submit, without anything left to try |
 /// | `steps`, `test_runs`, `candidates`, `observation_tokens` | episodes | mean; of observations, the mean of each |
 /// | `ended/REASON` | episodes | share that ended so, of the reasons that came up: a [`StopReason`](crate::environment::StopReason), or `gave_up` |
@@ -159,6 +160,9 @@ fn measure(groups: &[Group]) -> Samples {
         of_task.by_group("test_runs", notes, false, notes.test_runs as f64);
         of_task.by_group("candidates", notes, false, notes.candidates as f64);
         of_task.share("false_resolved", notes.graded == Some(false));
+        if let Some(same_as_gold) = notes.same_as_gold {
+            of_task.share("same_as_gold", same_as_gold);
+        }
         of_task.share("repaired", notes.repaired);
         let submitted = notes
             .steps

@@ -51,6 +51,10 @@ pub struct Notes {
     /// the episode did not say that it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graded: Option<bool>,
+    /// Whether it resolves the task and makes the same of its sources as the task's own patch does, layout apart;
+    /// absent where the task has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as_gold: Option<bool>,
 }
 
 /// A step of the trace.
@@ -235,7 +239,8 @@ impl Notes {
         };
         let end = json!({
             "repo": self.repo, "family": self.family, "ended_by": self.ended_by(),
-            "resolved": self.resolved, "graded": self.graded, "steps": self.steps.len(),
+            "resolved": self.resolved, "graded": self.graded, "same_as_gold": self.same_as_gold,
+            "steps": self.steps.len(),
             "candidates": self.candidates, "test_runs": self.test_runs,
         });
         let steps = self.steps.iter().map(step);

@@ -10,6 +10,7 @@ use crate::{
     Task,
     environment::{CountTokens, EnvironmentConfig, Sources, suspects},
     evaluation::evaluate,
+    gold_patch::makes_the_same,
     metrics,
     planner::PlannerConfig,
     play::{Notes, Stage, StepNote},
@@ -119,10 +120,16 @@ impl Repair {
             count: &self.count,
             watch: self.watch.as_deref(),
         };
+        let before = sources.clone();
         let mut notes = stage.play(task, sources, workplace, cx).await?;
         if let Some(testbeds) = self.graded_in.as_ref().filter(|_| notes.resolved) {
             let resolved = self.resolves(task, &notes.patch, testbeds).await?;
             (notes.graded, notes.resolved) = (Some(resolved), resolved);
+        }
+        let gold = &task.gold.patch;
+        if !gold.is_empty() {
+            let is_same = || makes_the_same(&notes.patch, gold, |path| before.text(path));
+            notes.same_as_gold = Some(notes.resolved && is_same());
         }
         Ok(notes)
     }

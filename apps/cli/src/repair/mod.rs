@@ -327,6 +327,11 @@ async fn roles(args: &RepairArgs, screen: Screen) -> Outcome<Roles> {
         api_key_env: args.api_key_env.as_deref(),
         timeout_s: args.model_timeout.as_secs_f64(),
     };
+    if args.api_key_env.is_some() && named.iter().all(|(_, _, model)| model.is_none()) {
+        return Err(Failure::Asked(anyhow!(
+            "--api-key-env names the key of an endpoint, and none is asked; give --model or --patch-model too"
+        )));
+    }
     for (flag, _, model) in &named {
         if let Some(model) = model {
             endpoint(model).check(flag).asked()?;

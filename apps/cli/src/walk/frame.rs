@@ -67,6 +67,7 @@ impl Frame<'_> {
     pub(crate) fn interrupted(&self) -> Failure {
         Failure::Interrupted {
             run: self.run.path().to_owned(),
+            command: "train",
         }
     }
 }

@@ -108,9 +108,8 @@ impl Again<'_> {
     ) -> Outcome<Evaluated> {
         let work = self.screen.work(suite.name, suite.episodes());
         let played = suite.play(engines, self.stop, |done| work.at(done))?;
-        let evaluated = played.ok_or_else(|| Failure::Interrupted {
-            run: self.reader.path().to_owned(),
-        })?;
+        // Of a run that is evaluated again nothing is kept.
+        let evaluated = played.ok_or(Failure::Stopped)?;
         work.done(done());
         Ok(evaluated)
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ruff_python_ast::{
     AnyNodeRef, ModModule,
+    comparable::ComparableStmt,
     token::{Token, TokenKind, Tokens},
     visitor::source_order::{SourceOrderVisitor, TraversalSignal, walk_body},
 };
@@ -73,6 +74,14 @@ impl Source {
 
     pub fn syntax(&self) -> &ModModule {
         &self.syntax
+    }
+
+    /// Whether `other` is the same but for layout: comments, blanks, brackets that change nothing, and how
+    /// strings are quoted.
+    pub fn is_same_syntax(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.syntax.body.iter(), other.syntax.body.iter());
+        mine.map(ComparableStmt::from)
+            .eq(theirs.map(ComparableStmt::from))
     }
 
     /// The text of a node, or of any range of this source.

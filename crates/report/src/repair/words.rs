@@ -2,7 +2,7 @@
 
 use crate::words::{Better, Wording, amount, wording};
 
-pub(super) const METRICS: [(&str, Wording); 13] = [
+pub(super) const METRICS: [(&str, Wording); 14] = [
     (
         "resolved",
         wording(
@@ -17,6 +17,14 @@ pub(super) const METRICS: [(&str, Wording); 13] = [
             "falsely resolved",
             "the episode ended with passing tests, and in a fresh checkout the patch does not pass them; not among the resolved",
             Better::Lower,
+        ),
+    ),
+    (
+        "same_as_gold",
+        wording(
+            "same as gold",
+            "resolved by a patch that makes the same program as the task's own patch, layout apart; of the other resolved ones only the tests say that they are right",
+            Better::Higher,
         ),
     ),
     (

@@ -247,8 +247,12 @@ pub(super) fn line(evaluated: &Evaluated) -> String {
         .filter_map(|(name, found)| Some((name.strip_prefix("resolved/repo/")?, found.value)))
         .collect();
     let seconds = evaluated.timings.get("seconds");
+    let as_gold = match evaluated.metrics.get("same_as_gold") {
+        Some(found) => format!(" ({:.1} % as their own patches do)", 100.0 * found.value),
+        None => String::new(),
+    };
     format!(
-        "{:<6} resolved {} of {} tasks in {} packages, {:.0} candidates, {:.0} test runs and {} a task{}",
+        "{:<6} resolved {} of {} tasks in {} packages{as_gold}, {:.0} candidates, {:.0} test runs and {} a task{}",
         evaluated.name,
         share(evaluated, "resolved"),
         evaluated.n_tasks,

@@ -248,15 +248,16 @@ pub(super) fn line(evaluated: &Evaluated) -> String {
         .collect();
     let seconds = evaluated.timings.get("seconds");
     let as_gold = match evaluated.metrics.get("same_as_gold") {
-        Some(found) => format!(" ({:.1} % as their own patches do)", 100.0 * found.value),
+        Some(found) => format!(", same as gold {:.1} %", 100.0 * found.value),
         None => String::new(),
     };
     format!(
-        "{:<6} resolved {} of {} tasks in {} packages{as_gold}, {:.0} candidates, {:.0} test runs and {} a task{}",
+        "{:<6} resolved {} of {} tasks in {} package{}{as_gold}, {:.0} candidates, {:.0} test runs and {} a task{}",
         evaluated.name,
         share(evaluated, "resolved"),
         evaluated.n_tasks,
         packages.len(),
+        if packages.len() == 1 { "" } else { "s" },
         mean("candidates"),
         mean("test_runs"),
         seconds.map_or("no time".to_owned(), |found| format!(

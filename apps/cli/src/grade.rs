@@ -471,6 +471,7 @@ impl Places {
             framework,
             python,
             limits: self.settings.limits(),
+            test_limit: None,
             slots: 1,
         })
     }

@@ -2,9 +2,9 @@
 //!
 //! The program and its tests share an interpreter, so what pytest says can be forged by a program
 //! that sets out to (spec of the sandbox, row 38). What is done about that: test files are written
-//! over whatever the program brought and looked at again afterwards, plugins and options of the environment are off, every expected
-//! id must be there, a test that must fail is run along, and a summary that stands there twice is
-//! tampering.
+//! over whatever the program brought and looked at again afterwards, options of the environment are off and plugins where a
+//! repository's tests do not ask for them, every expected id must be there, a test that must fail is run along, and a summary
+//! that stands there twice is tampering.
 
 mod repository;
 
@@ -75,13 +75,16 @@ pub fn arguments<'a>(targets: impl IntoIterator<Item = &'a str>) -> Vec<String> 
         .collect()
 }
 
+/// Keeps pytest from loading plugins that are installed.
+const NO_PLUGINS: &str = "PYTEST_DISABLE_PLUGIN_AUTOLOAD";
+
+/// Has tests run in their order where plugins are loaded.
+const IN_ORDER: [&str; 4] = ["-p", "no:randomly", "-p", "no:random_order"];
+
 /// Variables under which pytest loads nothing that the tests did not ask for.
 pub fn environment() -> [(String, String); 2] {
-    [
-        ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),
-        ("PYTEST_ADDOPTS", ""),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    [(NO_PLUGINS, "1"), ("PYTEST_ADDOPTS", "")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 const HEADER: &str = "short test summary info";

@@ -27,6 +27,11 @@ const TESTS: &str = "from package import double\n\n\n\
 
 /// What becomes of a script that changes the work tree, graded by the task's tests.
 async fn graded(script: &str) -> Option<Graded> {
+    graded_by(script, TESTS, &[]).await
+}
+
+/// The same by other tests, in a work tree that has more files.
+async fn graded_by(script: &str, tests: &str, more: &[(&str, &str)]) -> Option<Graded> {
     let asked = std::env::var_os("ETUDE_TEST_PYTHON").map(PathBuf::from);
     let search: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
     let toolchains = Toolchains::probe(&[Language::Pytest], asked.as_deref(), &search);
@@ -46,7 +51,12 @@ async fn graded(script: &str) -> Option<Graded> {
         "def double(x):\n    return x\n",
     )
     .unwrap();
-    let old = TESTS.split("def test_double").next().unwrap();
+    for (path, text) in more {
+        let path = checkout.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let old = tests.split("def test_double").next().unwrap();
     fs::write(checkout.join("tests/test_package.py"), old).unwrap();
     fs::write(checkout.join("tests/conftest.py"), "# nothing\n").unwrap();
     let leases = Leases::open(place.path().join("leases"), TIME_TO_LIVE).unwrap();
@@ -65,7 +75,7 @@ async fn graded(script: &str) -> Option<Graded> {
         // As a task brings it: the repository does not have the test yet.
         .with_file(
             RelativePath::new("tests/test_package.py").unwrap(),
-            TESTS.into(),
+            tests.into(),
         );
     let changed = s
         .exec(&Command::shell(script, Limits::SMALL))
@@ -91,6 +101,48 @@ async fn an_honest_patch_is_graded_by_its_tests() {
     assert_eq!(before.pass_to_pass, [CaseResult::Passed]);
     assert!(!before.tampered && !before.resolved());
     assert!(graded(FIX).await.unwrap().resolved());
+}
+
+/// A plugin as it is installed, with a fixture.
+const PLUGIN: [(&str, &str); 3] = [
+    (
+        "plug.py",
+        "import pytest\n\n\n@pytest.fixture\ndef two():\n    return 2\n",
+    ),
+    ("plug-1.0.dist-info/METADATA", "Name: plug\nVersion: 1.0\n"),
+    (
+        "plug-1.0.dist-info/entry_points.txt",
+        "[pytest11]\nplug = plug\n",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plugins_are_loaded_where_tests_ask_for_them_and_patches_bring_none() {
+    let tests = TESTS
+        .replace("test_double()", "test_double(two)")
+        .replace("double(2)", "double(two)");
+    let Some(fixed) = graded_by(FIX, &tests, &PLUGIN).await else {
+        return;
+    };
+    assert!(fixed.resolved(), "{fixed:?}");
+    let wrong = graded_by("true", &tests, &PLUGIN).await.unwrap();
+    assert_eq!(wrong.fail_to_pass, [CaseResult::Wrong]);
+    let unread = [(
+        "pytest.ini",
+        "[pytest]\naddopts = --of-a-plugin-that-is-not-here\n",
+    )];
+    assert!(graded_by(FIX, TESTS, &unread).await.unwrap().resolved());
+    // Without the plugin's metadata the fixture is nobody's; a patch that brings it changes nothing.
+    let brought = format!(
+        "{FIX}; mkdir plug-1.0.dist-info; printf 'Name: plug\nVersion: 1.0\n' > plug-1.0.dist-info/METADATA; \
+         printf '[pytest11]\nplug = plug\n' > plug-1.0.dist-info/entry_points.txt"
+    );
+    let graded = graded_by(&brought, &tests, &PLUGIN[..1]).await.unwrap();
+    assert!(
+        matches!(graded.fail_to_pass[..], [CaseResult::Error(_)]),
+        "{graded:?}"
+    );
+    assert!(!graded.resolved());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

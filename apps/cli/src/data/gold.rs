@@ -13,7 +13,7 @@ use repair::{
     evaluation::{Evaluated, evaluate, evaluate_gold},
     grading::Grader,
     task_of_row,
-    workplace::TestRequest,
+    workplace::{TestRequest, Testbed},
 };
 use serde::Serialize;
 
@@ -277,7 +277,34 @@ async fn verdict(task: &Task, places: &(Testbeds, Testbeds)) -> Result<Option<St
             let failing = tests.fail_to_pass.failure.iter();
             let mut failing = failing.chain(&tests.pass_to_pass.failure);
             let first = failing.next().map_or("", String::as_str);
-            Some(format!("with its gold patch {first} does not pass"))
+            let why = why(task, first, &places.0(task)?).await?;
+            Some(format!("with its gold patch {first} does not pass{why}"))
         }
     })
+}
+
+/// What a test says of itself with the gold patch, as far as it says anything.
+async fn why(task: &Task, test: &str, testbed: &Testbed) -> Result<String, Fault> {
+    let Ok(patch) = Patch::parse(task.gold.patch.as_bytes()) else {
+        return Ok(String::new());
+    };
+    let request = TestRequest {
+        writes: Default::default(),
+        ids: vec![test.to_owned()],
+        stop_at_failure: false,
+        trace: false,
+        wall: testbed.limits.wall,
+    };
+    let mut workplace = testbed.open().await?;
+    let runs = match workplace.apply(&patch).await? {
+        Ok(_) => workplace.run_tests(&[request]).await,
+        Err(_) => Ok(Vec::new()),
+    };
+    workplace.close().await?;
+    // What keeps a whole file from being read stands below the file's name.
+    let failure = runs?.into_iter().flat_map(|run| run.failures).next();
+    Ok(failure.map_or_else(String::new, |(_, failure)| {
+        let line = failure.message.lines().next().unwrap_or_default();
+        format!(": {}: {line}", failure.kind)
+    }))
 }

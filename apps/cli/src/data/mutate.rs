@@ -193,6 +193,7 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
         image: Image::checkout(std::path::absolute(&sources.folder).asked()?),
         framework,
         limits: settings.limits(),
+        test_limit: None,
         slots: args.workers.map_or_else(machine::cores, usize::from),
     };
     let options = Options {
@@ -341,7 +342,20 @@ fn say(
     if args.json {
         return print_json(&report);
     }
-    print_text(&text(&report))
+    print_text(&text(&report))?;
+    // What tests need is installed for the interpreter that they ran with.
+    let python = match &args.python {
+        Some(python) => format!(
+            " --set sandbox.python={}",
+            std::path::absolute(python).asked()?.display()
+        ),
+        None => String::new(),
+    };
+    screen.say(format!(
+        "etude eval recipes/repair/mutants.toml --set tasks.eval={}{python} has them repaired",
+        args.out.display()
+    ));
+    Ok(())
 }
 
 fn text(made: &Made<'_>) -> String {

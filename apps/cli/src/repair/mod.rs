@@ -23,6 +23,7 @@ use code::RelativePath;
 use record::{Outcome as Graded, Sampling, Seed, TaskId};
 use repair::{
     Checkout, Checks, Facts, Gold, Place, Public, Repair, RepairConfig, Task, TestFramework,
+    Testbeds,
     environment::{EndConfig, EnvironmentConfig},
     metrics::notes_of,
     mutate::framework_of,
@@ -31,6 +32,7 @@ use repair::{
     repair_loop::{LoopSettings, RepairLoop},
     search::{Search, SearchSettings},
     wire::WireFormat,
+    workplace::Testbed,
 };
 use rollout::{Options as RolloutOptions, Roles, Runner};
 
@@ -100,6 +102,9 @@ pub(crate) struct RepairArgs {
     /// Seconds that one run of all tests may take
     #[arg(long, value_name = "SECONDS", default_value = "600", allow_negative_numbers = true, value_parser = args::seconds)]
     test_timeout: Duration,
+    /// Seconds that one single test may take: one that has not ended by then fails where it is
+    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true, value_parser = args::seconds)]
+    single_test_timeout: Duration,
     /// Write both graphs after every step to this folder: <issue>.step_NNNN.{working,memory}.json
     #[arg(long, value_name = "FOLDER")]
     traces: Option<PathBuf>,
@@ -128,6 +133,17 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
             _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
             done = repair(args, screen) => done,
         }
+    })
+}
+
+/// `testbeds` that give single tests this long.
+fn limited(testbeds: Testbeds, limit: Duration) -> Testbeds {
+    Arc::new(move |task: &Task| {
+        let testbed = testbeds(task)?;
+        Ok(Testbed {
+            test_limit: Some(limit),
+            ..testbed
+        })
     })
 }
 
@@ -190,6 +206,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     };
     let testbeds = testbeds(&settings, &sandboxes);
     let survey = survey::survey(&task, &testbeds, args, screen).await?;
+    let testbeds = limited(testbeds, survey.test_limit);
     survey.tell(args, screen)?;
     task.checks = survey.checks(&named)?;
     survey.check_readable(&task.checks, args, screen)?;

@@ -10,8 +10,11 @@ use anyhow::anyhow;
 use judge::pytest::TestStatus;
 use repair::{
     Checks, Issue, Task, Testbeds,
-    search::{SearchSettings, Sought, TestsObserved, foremost, observe_after, of_concern_to},
-    workplace::{Ended, Failure as TestFailure, TestRequest, TestRun, Workplace},
+    search::{
+        SearchSettings, Sought, TestsObserved, failing_by_surroundings, foremost, observe_after,
+        of_concern_to,
+    },
+    workplace::{Ended, Failure as TestFailure, TIMEOUT, TestRequest, TestRun, Workplace},
 };
 
 use super::{
@@ -27,6 +30,8 @@ use crate::{
 pub(super) struct Survey {
     pub(super) run: TestRun,
     pub(super) python: String,
+    /// How long later runs let single tests take.
+    pub(super) test_limit: Duration,
     /// Tests that failed and, run again by themselves, passed.
     unsteady: BTreeSet<String>,
     /// Names of modules that failing tests could not import and the repository does not have, by test.
@@ -58,6 +63,7 @@ pub(super) async fn survey(
     });
     Ok(Survey {
         python: testbed.python,
+        test_limit: run.test_limit(args.single_test_timeout),
         absent: absent.collect(),
         run,
         unsteady,
@@ -70,11 +76,13 @@ async fn both_runs(
     args: &RepairArgs,
     screen: Screen,
 ) -> Outcome<(TestRun, BTreeSet<String>)> {
+    workplace.limit_tests(args.single_test_timeout);
     let run = patiently(one(workplace, Vec::new(), args), screen).await?;
     let failing: Vec<String> = with(&run, is_failing);
     if failing.is_empty() || run.ended != Ended::Finished {
         return Ok((run, BTreeSet::new()));
     }
+    workplace.limit_tests(run.test_limit(args.single_test_timeout));
     let again = patiently(one(workplace, failing.clone(), args), screen).await?;
     let unsteady = match again.ended {
         Ended::Finished => with(&again, |status| status == TestStatus::Passed),
@@ -152,7 +160,7 @@ impl Survey {
             Ended::Finished => {}
             Ended::TimedOut => {
                 let endless = self.run.failures.iter();
-                let mut endless = endless.filter(|(_, failure)| failure.kind == "Timeout");
+                let mut endless = endless.filter(|(_, failure)| failure.kind == TIMEOUT);
                 let seconds = args.test_timeout.as_secs();
                 let which = endless.next().map_or_else(String::new, |(id, _)| {
                     format!("; {id} was running then: is it one that never ends?")
@@ -305,6 +313,10 @@ impl Survey {
     ) {
         let mut asked = std::mem::take(&mut task.checks.fail_to_pass);
         let concern = of_concern_to(observed, issue);
+        let aside = match args.tests.is_empty() {
+            true => failing_by_surroundings(observed),
+            false => BTreeSet::new(),
+        };
         let n_failing = self.failing().len();
         let (who, how) = match args.tests.is_empty() {
             true => ("the issue is about", "; --test names those that must pass"),
@@ -313,7 +325,16 @@ impl Survey {
         if args.tests.is_empty() && !concern.is_empty() {
             asked.retain(|id| concern.contains(id));
         }
-        if let (Some(first), true) = (asked.first(), asked.len() < n_failing) {
+        let is_by_surroundings =
+            asked.len() + aside.len() == n_failing && !asked.iter().any(|id| aside.contains(id));
+        if let (Some(first), true) = (aside.first(), is_by_surroundings) {
+            let why = self.run.failures.get(first).map_or_else(String::new, said);
+            screen.say(format!(
+                "note: {} of the {n_failing} failing tests run no line of the repository's own and are left out{how}; \
+                 {first}{why}",
+                aside.len()
+            ));
+        } else if let (Some(first), true) = (asked.first(), asked.len() < n_failing) {
             screen.say(format!(
                 "note: {who} {} of the {n_failing} failing tests, {first} the first; the others may go on failing{how}",
                 asked.len()

@@ -59,7 +59,7 @@ pub(crate) fn first_of<T>(mut tasks: Vec<T>, path: &Path, n: usize) -> Outcome<V
         let found = count_of(tasks.len(), "task");
         let asked = if n == 1 { "is" } else { "are" };
         return Err(Failure::Asked(anyhow::anyhow!(
-            "{} has {found} for this side, but {n} {asked} asked for; lower tasks.train or tasks.eval",
+            "{} has {found} for this side, but {n} {asked} asked for (tasks.train and tasks.eval)",
             path.display()
         )));
     }

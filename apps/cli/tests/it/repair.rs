@@ -101,6 +101,8 @@ fn a_recipe_that_only_evaluates_repairs_what_it_can() {
         "{evaluation}"
     );
     assert_eq!(value("false_resolved"), 0.0);
+    // Of its tasks some are resolved as they were meant to be, and none is that is not resolved.
+    assert!(0.0 < value("same_as_gold") && value("same_as_gold") <= value("resolved"));
     let patches = predictions(&run);
     let patched = patches
         .iter()
@@ -321,6 +323,90 @@ fn an_issue_is_repaired_and_the_repository_is_changed_by_request_alone() {
     );
 }
 
+/// A function and its test, each below what `broken` has written, with the mistake of that mended.
+fn with_function(shop: &Path, function: &str, test: &str) {
+    let price = shop.join("shop/price.py");
+    let source = fs::read_to_string(&price).unwrap();
+    let source = source.replace("amount -= price", "amount += price");
+    fs::write(&price, format!("{source}{function}")).unwrap();
+    let tests = shop.join("tests/test_price.py");
+    let known = fs::read_to_string(&tests).unwrap();
+    fs::write(&tests, format!("{known}{test}")).unwrap();
+}
+
+const ENDLESS: &str = "
+
+def first_above(prices, limit):
+    place = 0
+    while prices[place] <= limit:
+        place += 0
+    return place
+";
+
+const TEST_OF_ENDLESS: &str = "
+    def test_first_above(self):
+        from shop.price import first_above
+        self.assertEqual(first_above([1, 5, 9], 4), 1)
+        self.assertEqual(first_above([1, 5, 9], 6), 2)
+";
+
+#[test]
+fn a_loop_that_never_ends_is_repaired() {
+    let directory = TempDir::new().unwrap();
+    let shop = directory.path().join("shop");
+    broken(&shop);
+    with_function(&shop, ENDLESS, TEST_OF_ENDLESS);
+    let shop = shop.to_str().unwrap();
+    let arguments = ["repair", "--repo", shop, "--issue", "first_above hangs"];
+    let mut command = etude(directory.path(), arguments);
+    command.args(["--single-test-timeout", "1"]);
+    let output = command.output().unwrap();
+    assert_success(&output);
+    let said = stderr(&output);
+    assert!(said.contains("test_first_above: Timeout"), "{said}");
+    let patch = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        patch.contains("-        place += 0\n+        place += 1"),
+        "{patch}"
+    );
+}
+
+#[test]
+fn tests_that_do_not_pass_here_are_a_fault_and_no_failed_repair() {
+    let directory = TempDir::new().unwrap();
+    let shop = directory.path().join("shop");
+    broken(&shop);
+    with_function(&shop, "", "");
+    let tasks = directory.path().join("tasks.jsonl");
+    let mutate = ["data", "mutate", shop.to_str().unwrap(), "--count", "1"];
+    let mut command = etude(directory.path(), mutate);
+    let output = command.arg("--out").arg(&tasks).output().unwrap();
+    assert_success(&output);
+    assert!(
+        stderr(&output).contains("--set tasks.eval="),
+        "{}",
+        stderr(&output)
+    );
+    let mut task: Value = serde_json::from_str(&fs::read_to_string(&tasks).unwrap()).unwrap();
+    let kept = task["checks"]["pass_to_pass"].as_array_mut().unwrap();
+    kept.extend((0..4).map(|number| format!("tests.test_price.TestPrice.test_{number}").into()));
+    fs::write(&tasks, format!("{task}\n")).unwrap();
+    let recipe = package(RECIPE);
+    let arguments = [
+        "eval",
+        recipe.to_str().unwrap(),
+        "--set",
+        &format!("tasks.eval={}", tasks.display()),
+    ];
+    let output = etude(directory.path(), arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("of its 6 pass-to-pass tests pass before anything is changed"),
+        "{said}"
+    );
+}
+
 #[test]
 fn what_cannot_be_repaired_is_asked_wrongly() {
     let directory = TempDir::new().unwrap();
@@ -337,7 +423,19 @@ fn what_cannot_be_repaired_is_asked_wrongly() {
     fs::create_dir(&untested).unwrap();
     fs::write(untested.join("a.py"), "def a():\n    return 1\n").unwrap();
     let untested = untested.to_str().unwrap();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
+        (
+            &[
+                "repair",
+                "--repo",
+                shop,
+                "--issue",
+                "x",
+                "--api-key-env",
+                "KEY",
+            ],
+            "--api-key-env",
+        ),
         (
             &[
                 "repair",

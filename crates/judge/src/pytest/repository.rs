@@ -6,7 +6,7 @@ use code::RelativePath;
 use sandbox::Limits;
 use session::{Command, Session, SessionError};
 
-use super::{Canary, Graded, arguments, environment};
+use super::{Canary, Graded, HEADER, IN_ORDER, NO_PLUGINS, arguments, environment};
 use crate::CaseResult;
 
 /// Files of a work tree that decide what pytest runs and believes, in each folder above a test.
@@ -35,6 +35,19 @@ const MOST: u64 = 16 << 20;
 pub struct Pristine {
     /// `None`: there was no such file.
     files: BTreeMap<RelativePath, Option<Vec<u8>>>,
+    /// What the work tree itself says to be plugins.
+    own_plugins: Vec<u8>,
+}
+
+/// Prints what a work tree says to be plugins, by the metadata of packages that lie where modules are looked for.
+const OWN_PLUGINS: &str = "cat /dev/null *.dist-info/entry_points.txt *.egg-info/entry_points.txt \
+    src/*.dist-info/entry_points.txt src/*.egg-info/entry_points.txt 2>/dev/null";
+
+async fn own_plugins(session: &mut dyn Session) -> Result<Vec<u8>, SessionError> {
+    let told = session
+        .exec(&Command::shell(OWN_PLUGINS, Limits::SMALL))
+        .await?;
+    Ok(told.stdout.text().into_bytes())
 }
 
 impl Pristine {
@@ -75,7 +88,8 @@ impl Pristine {
             };
             files.insert(path, content);
         }
-        Ok(Self { files })
+        let own_plugins = own_plugins(session).await?;
+        Ok(Self { files, own_plugins })
     }
 
     /// A file of the tests that the work tree does not have in this form yet.
@@ -130,7 +144,8 @@ impl Pristine {
 
 /// Runs the tests' files with `python -m pytest` and grades those that count. Before that the files of
 /// `pristine` are put back, so that no patch can write its own tests or steer pytest; the work tree
-/// keeps them. Tests that cannot be put back, or that were changed while they ran, are tampered with,
+/// keeps them. Where tests ask for what pytest does not know by itself, they are run once more with the plugins that
+/// are installed. Tests that cannot be put back, or that were changed while they ran, are tampered with,
 /// and none of them has passed. Second, what pytest wrote.
 ///
 /// # Errors
@@ -154,31 +169,82 @@ pub async fn in_session(
     let canary = Canary::new(session.id());
     let path = relative(&canary.path)?;
     session.write(&path, canary.text.as_bytes(), 0o644).await?;
-    let targets = files(fail_to_pass, pass_to_pass);
-    let argv = [python.to_owned()]
-        .into_iter()
-        .chain(arguments(targets.into_iter().chain([canary.path.as_str()])));
-    let mut command = Command::new(argv, limits);
-    command.env = environment().to_vec();
-    // Packages of a `src` folder need not be installed to be tested, and ids may follow the order of a set.
-    let command = command
-        .with_env("PYTHONPATH", SOURCES)
-        .with_env("PYTHONHASHSEED", "0");
-    let outcome = session.exec(&command).await?;
-    let untouched = pristine.is_untouched(session).await?;
+    let mut targets = files(fail_to_pass, pass_to_pass);
+    targets.push(&canary.path);
+    let mut attempt = Attempt::Plain;
+    let (graded, output) = loop {
+        let outcome = session
+            .exec(&attempt.command(python, &targets, limits))
+            .await?;
+        let output = outcome.stdout.text();
+        if !pristine.is_untouched(session).await? {
+            break (tampered(), output);
+        }
+        let declares_failures = |file: &str| pristine.declares_failures(file);
+        let graded = canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures);
+        let next = attempt.next(&output);
+        let next = next.filter(|_| !graded.tampered && !graded.resolved());
+        match next {
+            // A plugin that the patch brings would be one to grade itself by.
+            Some(next) if own_plugins(session).await? == pristine.own_plugins => attempt = next,
+            _ => break (graded, output),
+        }
+    };
     match session.remove(&path).await {
         Err(error) if error.is_infrastructure() => return Err(error),
-        _ => {}
+        _ => Ok((graded, output)),
     }
-    let output = outcome.stdout.text();
-    let graded = match untouched {
-        true => {
-            let declares_failures = |file: &str| pristine.declares_failures(file);
-            canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures)
+}
+
+/// How pytest is started. Plugins that are installed and options of the repository are for tests that cannot do without.
+#[derive(Clone, Copy)]
+enum Attempt {
+    Plain,
+    WithPlugins,
+    WithoutOptions,
+}
+
+/// What pytest prints of tests that use what it does not know by itself.
+const LACKS: [&str; 5] = [
+    "' not found\n>       available fixtures:",
+    "Unknown config option",
+    "Unknown pytest.mark.",
+    "async def functions are not natively supported",
+    "during collection",
+];
+
+impl Attempt {
+    fn command(self, python: &str, targets: &[&str], limits: Limits) -> Command {
+        let argv = [python.to_owned()].into_iter();
+        let mut argv: Vec<String> = argv.chain(arguments(targets.iter().copied())).collect();
+        let more: &[&str] = match self {
+            Self::Plain => &[],
+            Self::WithPlugins => &IN_ORDER,
+            Self::WithoutOptions => &["-o", "addopts="],
+        };
+        argv.extend(more.iter().map(|option| (*option).to_owned()));
+        let mut command = Command::new(argv, limits);
+        command.env = environment().to_vec();
+        if let Self::WithPlugins = self {
+            command.env.retain(|(name, _)| name != NO_PLUGINS);
         }
-        false => tampered(),
-    };
-    Ok((graded, output))
+        // Packages of a `src` folder need not be installed to be tested, and ids may follow the order of a set.
+        command
+            .with_env("PYTHONPATH", SOURCES)
+            .with_env("PYTHONHASHSEED", "0")
+    }
+
+    /// What may help where this has printed `output`.
+    fn next(self, output: &str) -> Option<Self> {
+        let has_run = output.contains(HEADER);
+        match self {
+            Self::Plain if !has_run || LACKS.iter().any(|sign| output.contains(sign)) => {
+                Some(Self::WithPlugins)
+            }
+            Self::WithPlugins if !has_run => Some(Self::WithoutOptions),
+            _ => None,
+        }
+    }
 }
 
 /// The tests' files in the order in which those that go on passing are listed, as a run of all tests has told them;

@@ -28,6 +28,7 @@ use crate::{
         Answered, Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed, SPENT,
     },
     repairer::{RepairRecord, Repairer, Selected, TestReport},
+    search::TestsObserved,
     workplace::{TestRequest, TestRun, Workplace},
 };
 pub use collate::collate;
@@ -106,7 +107,7 @@ impl Repairer for RepairLoop {
         workplace: &mut Workplace,
         cx: &mut Cx,
     ) -> Result<RepairRecord, Fault> {
-        let (request, answered) = match self.answered(request, workplace, cx).await? {
+        let (request, answered) = match self.answered(task, request, workplace, cx).await? {
             Ok(answered) => answered,
             Err(record) => return Ok(record),
         };
@@ -128,12 +129,12 @@ impl Repairer for RepairLoop {
 
     async fn propose(
         &self,
-        _task: &Task,
+        task: &Task,
         request: &PatchRequest,
         workplace: &mut Workplace,
         cx: &mut Cx,
     ) -> Result<(RepairRecord, Option<Proposal>), Fault> {
-        let (request, answered) = match self.answered(request, workplace, cx).await? {
+        let (request, answered) = match self.answered(task, request, workplace, cx).await? {
             Ok(answered) => answered,
             Err(record) => return Ok((record, None)),
         };
@@ -172,6 +173,7 @@ impl RepairLoop {
     /// What the patch model says to a request, and the request as it was made; a record where none could be made.
     async fn answered(
         &self,
+        task: &Task,
         request: &PatchRequest,
         workplace: &mut Workplace,
         cx: &mut Cx,
@@ -197,6 +199,10 @@ impl RepairLoop {
             .model
             .propose(&request, workplace.testbed(), cx)
             .await?;
+        let searched = answered.searched.as_deref();
+        if let Some(observed) = searched.and_then(|searched| searched.observed()) {
+            passes_here(task, observed, &workplace.testbed().python)?;
+        }
         workplace.add_log(std::mem::take(&mut answered.log));
         Ok(Ok((request, answered)))
     }
@@ -401,6 +407,26 @@ impl RepairLoop {
             .ok_or_else(|| Fault::infra("a run of tests was lost"))?;
         Ok(report_of(task, run, selected, workplace))
     }
+}
+
+/// That most of the tests which are to go on passing do pass before anything is changed: else it is the interpreter
+/// that would be judged, and no repair.
+fn passes_here(task: &Task, observed: &TestsObserved, python: &str) -> Result<(), Fault> {
+    let kept = &task.checks.pass_to_pass;
+    let (passing, failing) = observed.passing_of(kept);
+    if 2 * passing >= kept.len() {
+        return Ok(());
+    }
+    let why = failing.map_or_else(String::new, |(id, failure)| {
+        let line = failure.message.lines().next().unwrap_or_default();
+        format!("; {id}: {}: {line}", failure.kind)
+    });
+    Err(Fault::grader(format!(
+        "task {}: {passing} of its {} pass-to-pass tests pass before anything is changed, run by {python}{why}; tell \
+         which interpreter has what they need (`sandbox.python`)",
+        task.id,
+        kept.len()
+    )))
 }
 
 fn report_of(task: &Task, run: &TestRun, selected: Selected, workplace: &Workplace) -> TestReport {

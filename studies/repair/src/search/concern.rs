@@ -3,11 +3,13 @@
 //!
 //! A test is spoken of when the issue has the words of its failure, the place where it failed or the test's name.
 //! Those that run lines which the tests spoken of make suspicious belong to them. Where an issue speaks of no
-//! test, all that fail are its concern.
+//! test, all that fail are its concern but for those that fail by what surrounds the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{observation::TestsObserved, suspicion::spectrum};
+use super::{
+    observation::TestsObserved, surroundings::failing_by_surroundings, suspicion::spectrum,
+};
 use crate::{Issue, workplace::Failure};
 
 /// Which of the failing tests a search is for.
@@ -66,7 +68,8 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
     } = &observation;
     let spoken = spoken_of(failing_lines.keys(), failures, issue, named);
     if spoken.is_empty() {
-        return observation;
+        let aside = failing_by_surroundings(&observation);
+        return without(observation, |id| aside.contains(id));
     }
     let mut alone = observation.clone();
     alone.failing_lines.retain(|id, _| spoken.contains(id));
@@ -99,16 +102,29 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
         ..
     } = &observation;
     let spoken = spoken_of(failing.iter(), failures, issue, named);
-    observation
-        .failing
-        .retain(|id| kept.contains(function(id)) || spoken.contains(id));
-    let failing = &observation.failing;
-    observation.failures.retain(|id, _| failing.contains(id));
-    observation.leading.retain(|id| failing.contains(id));
+    let aside = observation.failing.iter();
+    let aside = aside.filter(|id| !kept.contains(function(id)) && !spoken.contains(*id));
+    let aside: BTreeSet<String> = aside.cloned().collect();
+    without(observation, |id| aside.contains(id))
+}
+
+fn without(mut observation: TestsObserved, is_aside: impl Fn(&str) -> bool) -> TestsObserved {
+    let n_leading = observation.leading.len();
+    observation.failing.retain(|id| !is_aside(id));
+    observation.failures.retain(|id, _| !is_aside(id));
+    observation.leading.retain(|id| !is_aside(id));
+    observation.failing_lines.retain(|id, _| !is_aside(id));
+    if n_leading > 0 && observation.leading.is_empty() {
+        let others = observation.failing_lines.keys().take(n_leading);
+        observation.leading = others.cloned().collect();
+        // Nobody has seen how long these take.
+        observation.failing_seconds = f64::MAX;
+    }
     observation
 }
 
-/// The failing tests of `observed` that `issue` is about, in order: all where it speaks of none.
+/// The failing tests of `observed` that `issue` is about, in order: where it speaks of none all but those that fail by
+/// what surrounds the program.
 pub fn of_concern_to(observed: &TestsObserved, issue: &Issue) -> Vec<String> {
     of_concern(observed.clone(), issue).failing
 }

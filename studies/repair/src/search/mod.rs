@@ -14,6 +14,7 @@ mod observation;
 mod ranking;
 mod searched;
 mod settings;
+mod surroundings;
 mod suspicion;
 mod trial;
 
@@ -35,6 +36,7 @@ pub use observation::{TestsObserved, observe_after};
 use ranking::{Ranked, Suspect};
 pub use searched::Searched;
 pub use settings::SearchSettings;
+pub use surroundings::failing_by_surroundings;
 pub(crate) use suspicion::spectrum;
 use trial::Partial;
 pub use trial::{Fate, Tried, WatchTried};

@@ -43,6 +43,22 @@ pub struct TestsObserved {
     pub(super) test_runs: usize,
 }
 
+impl TestsObserved {
+    /// How many of some tests pass, and the first of those that fail, with why.
+    pub(crate) fn passing_of<'a>(&self, ids: &'a [String]) -> (usize, Option<(&'a str, &Failure)>) {
+        let passing = ids.iter().filter(|id| self.passing.contains(*id)).count();
+        let mut failures = ids.iter().filter_map(|id| {
+            // Where a whole file cannot be read it is the file that fails.
+            let mut above = self
+                .failures
+                .iter()
+                .filter(|(name, _)| id.starts_with(*name));
+            Some((id.as_str(), above.next()?.1))
+        });
+        (passing, failures.next())
+    }
+}
+
 /// Runs all tests, then traces those that fail and their neighbours that pass.
 pub(crate) async fn observe(
     workplace: &mut Workplace,

@@ -26,6 +26,11 @@ pub struct Searched {
 }
 
 impl Searched {
+    /// What the tests do before anything is changed, where it was looked at.
+    pub(crate) fn observed(&self) -> Option<&TestsObserved> {
+        self.observed.as_deref()
+    }
+
     /// Candidates that were run, each another program.
     pub fn n_programs(&self) -> usize {
         self.programs.len()

@@ -5,7 +5,7 @@ mod patched;
 mod run_tests;
 mod test_run;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use code::{
     Patch, RelativePath,
@@ -17,7 +17,7 @@ use session::{Backend, Image, PatchError, Session, SessionError, SnapshotId};
 
 use crate::TestFramework;
 pub use patched::PatchedBackend;
-pub use test_run::{Ended, Failure, Frame, TestRequest, TestRun};
+pub use test_run::{Ended, Failure, Frame, TIMEOUT, TestRequest, TestRun};
 
 /// Opens workplaces of one task. Clones open the same.
 #[derive(Clone)]
@@ -29,6 +29,10 @@ pub struct Testbed {
     pub python: String,
     /// Of one run of tests.
     pub limits: Limits,
+    /// How long one test may take: then it fails, and tells where it was. It does not hold for code that never comes
+    /// back to the interpreter, and once a test has reached it, others have less: eight times the longest before,
+    /// 5 s at least.
+    pub test_limit: Option<Duration>,
     /// Workplaces that may be open at the same time for this task.
     pub slots: usize,
 }
@@ -165,6 +169,11 @@ impl Workplace {
         let lines = lines.map(|(request, run)| log::line(&self.testbed, request, run));
         self.log.extend(lines);
         Ok(runs)
+    }
+
+    /// Lets single tests of later runs take this long: see [`Testbed::test_limit`].
+    pub fn limit_tests(&mut self, limit: Duration) {
+        self.testbed.test_limit = Some(limit);
     }
 
     /// Whether tests have changed or removed files of the work tree since it was last restored. What they

@@ -44,9 +44,10 @@ struct Asked {
     ids: Vec<String>,
     stop: bool,
     trace: bool,
-    /// Seconds, as is `cpu`.
+    /// Seconds, as are `cpu` and `each`.
     wall: f64,
     cpu: f64,
+    each: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +87,7 @@ struct Told {
     /// By test and path: lists of first and last lines in turn.
     lines: BTreeMap<String, BTreeMap<String, Vec<Vec<u32>>>>,
     output: String,
+    longest: f64,
     seconds: f64,
 }
 
@@ -153,6 +155,7 @@ fn asked(request: &TestRequest, testbed: &Testbed) -> Asked {
         trace: request.trace,
         wall: request.wall.as_secs_f64(),
         cpu: testbed.limits.cpu.as_secs_f64(),
+        each: testbed.test_limit.map(|limit| limit.as_secs_f64()),
     }
 }
 
@@ -256,6 +259,7 @@ fn ended_from_outside(outcome: &CommandOutcome) -> TestRun {
             "{errors}\n[ended by the sandbox: {}]\n",
             outcome.status.name()
         ),
+        longest: 0.0,
         seconds: outcome.wall_ms / 1000.0,
     }
 }
@@ -349,6 +353,7 @@ impl From<Told> for TestRun {
                 .filter(|(_, paths): &(String, BTreeMap<_, _>)| !paths.is_empty())
                 .collect(),
             output: told.output,
+            longest: told.longest,
             seconds: told.seconds,
         }
     }

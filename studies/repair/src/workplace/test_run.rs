@@ -32,16 +32,33 @@ pub struct TestRun {
     pub statuses: BTreeMap<String, TestStatus>,
     /// The ids of `statuses`, in the order in which the tests ended.
     pub order: Vec<String>,
-    /// Of those that failed or could not be run, and as `Timeout` or `Crash` of the one that was running when
-    /// the interpreter was ended or died.
+    /// Of those that failed or could not be run; a `Timeout` where one took longer than the testbed lets it, and as
+    /// `Timeout` or `Crash` of the one that was running when the interpreter was ended or died.
     pub failures: BTreeMap<String, Failure>,
     /// By test and path: lines that ran, ascending; below an empty id those that ran outside of any test, when
     /// modules were imported. Empty without `trace`.
     pub lines: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     /// What was printed beside, cut to its ends.
     pub output: String,
+    /// Seconds of the longest test that came to an end by itself.
+    pub longest: f64,
+    /// Seconds of the whole run.
     pub seconds: f64,
 }
+
+impl TestRun {
+    /// What single tests of later runs need be given, where those of this one had `limit`: less once one has not ended.
+    pub fn test_limit(&self, limit: Duration) -> Duration {
+        let is_endless = |failure: &Failure| failure.kind == TIMEOUT;
+        match self.failures.values().any(is_endless) {
+            true => limit.min(Duration::from_secs_f64((8.0 * self.longest).max(5.0))),
+            false => limit,
+        }
+    }
+}
+
+/// The kind of failure of tests that did not end in time.
+pub const TIMEOUT: &str = "Timeout";
 
 /// How a run of tests ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -85,6 +85,7 @@ async fn testbed(engine: &TestEngine, folder: &Path) -> Testbed {
             address_space: false,
             ..Limits::SMALL
         },
+        test_limit: None,
         slots: 1,
     }
 }

@@ -14,6 +14,7 @@ mod builtin;
 mod container;
 mod defects;
 mod grading;
+mod limits;
 mod log_parsers;
 #[path = "place/loops.rs"]
 mod loops;
@@ -21,6 +22,7 @@ mod mutate;
 mod patch_replies;
 mod place;
 mod planner;
+mod plugins;
 mod repair_loop;
 mod replies;
 mod run_tests;

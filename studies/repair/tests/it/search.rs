@@ -575,6 +575,56 @@ async fn of_several_bugs_the_one_that_is_asked_for_is_mended() {
     workplace.close().await.unwrap();
 }
 
+const OF_THE_MACHINE: &str = "
+
+class TestPlace(unittest.TestCase):
+    def setUp(self):
+        raise OSError('unsupported locale setting')
+
+    def test_1(self):
+        largest([1])
+
+    def test_2(self):
+        largest([2])
+
+    def test_3(self):
+        largest([3])
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_that_fail_by_the_machine_do_not_decide_unless_the_issue_is_about_them() {
+    let tests = format!("{TESTS}{OF_THE_MACHINE}");
+    let (right, wrong) = BUGS[1];
+    let source = SOURCE.replace(right, wrong);
+    let files = [
+        ("bag/__init__.py", ""),
+        ("bag/core.py", &source),
+        ("tests/__init__.py", ""),
+        ("tests/test_core.py", &tests),
+    ];
+    let Some(place) = Place::new(Unittest, &files).await else {
+        return;
+    };
+    let search = search(SearchSettings::default());
+    let answered = search.answer(&request(), &place.testbed).await.unwrap();
+    let mended = patch(&answered);
+    assert!(
+        mended.contains("+        if best is None or item >"),
+        "{mended}"
+    );
+    assert_eq!(answered.spent, None, "it mends all that count");
+    let asked = PatchRequest {
+        issue: Issue {
+            body: "OSError: unsupported locale setting".to_owned(),
+            ..Issue::default()
+        },
+        ..request()
+    };
+    let answered = search.answer(&asked, &place.testbed).await.unwrap();
+    let is_one = matches!(answered.proposed, Proposed::Patches(_)) && answered.spent.is_none();
+    assert!(!is_one, "{answered:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_mends_most_tests_the_best_that_breaks_none_is_proposed_once() {
     let Some(place) = place(&four_bugs(), 2).await else {

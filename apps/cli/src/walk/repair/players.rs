@@ -135,6 +135,7 @@ fn bare_testbed(
         framework,
         python: python.map_err(|error| unsound(&error))?,
         limits: settings.limits(),
+        test_limit: None,
         slots: settings.slots,
     })
 }

@@ -79,8 +79,9 @@ pub(super) fn tasks_of(
     let eval = match &settings.eval {
         Some(file) => {
             let tasks = tasks_of_file(file)?;
-            let n = settings.limit.unwrap_or(tasks.len());
-            first_of(tasks, file, n)?
+            let n = settings.limit.unwrap_or(tasks.len()).min(tasks.len());
+            // Of a file without any nothing can be said.
+            first_of(tasks, file, n.max(1))?
         }
         None => {
             let held_out = |package: &Package| !(trains && package.is_for_training);

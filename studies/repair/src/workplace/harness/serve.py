@@ -1,7 +1,7 @@
 
 
 RUNNERS = {"pytest": pytest_run, "unittest": unittest_run}
-# What tests import most: where the first run of several has, it is read once for the others.
+# What tests import most: where the first run of several has, it is read once for the others, as plugins are.
 USUAL = ["datetime", "decimal", "inspect", "logging", "pathlib", "random", "tempfile", "textwrap", "unittest.mock"]
 
 
@@ -11,7 +11,6 @@ def child(request, framework, folder, compiled, output):
     try:
         os.setsid()
         import resource
-        import signal
 
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -42,9 +41,11 @@ def child(request, framework, folder, compiled, output):
         if "random" in sys.modules:
             sys.modules["random"].seed(0)
         lines = Lines() if request["trace"] else None
-        RUNNERS[framework](request, records, lines, compiled, folder)
+        limit = Limit(request["each"])
+        RUNNERS[framework](request, records, lines, compiled, folder, limit)
         if lines is not None:
             records.say("lines", "", lines.take())
+        records.say("longest", limit.longest)
         records.say("used", *[name for name in USUAL if name in sys.modules])
         records.say("end")
         code = 0
@@ -81,8 +82,6 @@ class Kept:
 def end(process):
     """Ends a process, also where a sandbox lets nobody send SIGKILL: by signals that hardly any program
     handles."""
-    import signal
-
     try:
         os.kill(process, signal.SIGKILL)
     except PermissionError:
@@ -117,8 +116,6 @@ stopped = set()
 
 def end_descendants():
     """Ends what a run has left behind, as far as it is below this process."""
-    import signal
-
     for patience in (0.0, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 0.5, 0.5):
         time.sleep(patience)
         try:
@@ -186,10 +183,8 @@ def drain(output, kept):
 
 def outcome(path, status, kept):
     """What the records of a run come to."""
-    import signal
-
     statuses, failures, lines, printed, used = {}, {}, {}, [], []
-    running, ended, why = None, "crashed", None
+    running, ended, why, again, longest = None, "crashed", None, False, 0.0
     try:
         with open(path, encoding="utf-8") as file:
             records = file.read().split("\n")
@@ -218,7 +213,11 @@ def outcome(path, status, kept):
         elif kind == "printed":
             printed.append(rest[0])
         elif kind == "used":
-            used = [name for name in USUAL if name in rest]
+            used += [name for name in rest if isinstance(name, str)]
+        elif kind == "longest":
+            longest = float(rest[0])
+        elif kind == "again":
+            again = True
         elif kind == "broken":
             why = rest[0]
         elif kind == "end":
@@ -248,7 +247,9 @@ def outcome(path, status, kept):
         "failures": failures,
         "lines": lines,
         "output": kept.text(),
+        "longest": longest,
         "used": used,
+        "again": again,
     }
 
 
@@ -358,7 +359,7 @@ def tidied(before):
     return False
 
 
-def served(number, request, framework, folder, compiled, wake, kept):
+def served(number, request, framework, folder, compiled, wake, keep):
     """Writes the request's files, runs its tests, and puts the files back."""
     import base64
     import shutil
@@ -378,18 +379,25 @@ def served(number, request, framework, folder, compiled, wake, kept):
                 later = state["times"][1] + (2 + number) * 10**9
                 data = dict(data, mode=state["mode"], times=[later, later])
             made += put(path, data)
-        os.mkdir(folder)
-        output, theirs = os.pipe()
         begun = time.monotonic()
-        process = os.fork()
-        if process == 0:
-            child(request, framework, folder, compiled, theirs)
-        os.close(theirs)
-        status = attended(process, output, wake, request["wall"], kept)
-        seconds = time.monotonic() - begun
-        os.close(output)
-        return dict(outcome(os.path.join(folder, "records"), status, kept), seconds=seconds)
+        for plugins in (False, True):
+            os.mkdir(folder)
+            kept = Kept(keep)
+            output, theirs = os.pipe()
+            process = os.fork()
+            if process == 0:
+                child(dict(request, plugins=plugins), framework, folder, compiled, theirs)
+            os.close(theirs)
+            left = request["wall"] - (time.monotonic() - begun)
+            status = attended(process, output, wake, left, kept)
+            os.close(output)
+            found = outcome(os.path.join(folder, "records"), status, kept)
+            if not found.pop("again"):
+                break
+            shutil.rmtree(folder, ignore_errors=True)
+        return dict(found, seconds=time.monotonic() - begun)
     except (Blocked, OSError) as error:
+        kept = Kept(keep)
         kept.add(str(error).encode())
         return dict(outcome(os.devnull, 0, kept), seconds=0.0)
     finally:
@@ -419,7 +427,6 @@ def originals(requests):
 
 def main():
     import shutil
-    import signal
     import tempfile
 
     sys.path[:] = [path for path in sys.path if path]
@@ -459,13 +466,15 @@ def main():
     tree = listed()
     for number, request in enumerate(requests):
         tell({"begun": number})
-        kept = Kept(job["keep"] // 2)
         folder = os.path.join(scratch, str(number))
-        found = served(number, request, framework, folder, compiled, wake, kept)
+        found = served(number, request, framework, folder, compiled, wake, job["keep"] // 2)
         used = found.pop("used")
         if number == 0 and len(requests) > 1 and cold is None:
             for name in used:
-                importlib.import_module(name)
+                try:
+                    importlib.import_module(name)
+                except Exception:
+                    pass  # It is of the work tree.
             compiled.foreign |= provided({name.split(".")[0] for name in sys.modules} - {"__main__"})
         tell({"done": number, "run": found, "tidy": tidied(tree)})
     shutil.rmtree(scratch, ignore_errors=True)

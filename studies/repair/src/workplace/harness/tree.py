@@ -4,6 +4,7 @@ import json
 import marshal
 import os
 import re
+import signal
 import sys
 import time
 
@@ -14,6 +15,7 @@ MESSAGE, FRAMES = 2000, 40
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
 # Tests may put others in the place of these.
 open_file, write_file, close_file, own_number = os.open, os.write, os.close, os.getpid
+monotonic = time.monotonic
 known_paths = {}
 
 
@@ -159,6 +161,47 @@ class Lines:
             elif not found or line > found[-1]:
                 found.extend([line, line])
         return runs
+
+
+class Limit:
+    """How long one test may take: an exception is raised in one that takes longer, so that its frames tell where it
+    was. Once a test has not ended, no other is waited for as long. Code that never comes back to the interpreter is
+    not reached, nor are tests that use the same signal."""
+
+    LEAST, TIMES = 5.0, 8.0
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.longest, self.begun = 0.0, None
+        self.has_passed = self.was_reached = False
+
+    def begin(self):
+        self.begun, self.has_passed = monotonic(), False
+        if self.seconds is None:
+            return
+        limit = self.seconds
+        if self.was_reached:
+            limit = min(limit, max(self.LEAST, self.TIMES * self.longest))
+        signal.signal(signal.SIGALRM, self.reached)
+        # Again and again: a test may catch whatever is raised in it.
+        signal.setitimer(signal.ITIMER_REAL, limit, max(1.0, limit))
+
+    def end(self):
+        if self.seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if self.begun is not None and not self.has_passed:
+            self.longest = max(self.longest, monotonic() - self.begun)
+        self.begun = None
+
+    def reached(self, number, frame):
+        if self.begun is None:
+            return
+        self.has_passed = self.was_reached = True
+        raise Timeout("the test did not end in time")
+
+
+class Timeout(BaseException):
+    """Nothing that programs handle."""
 
 
 class Sources(importlib.machinery.SourceFileLoader):

@@ -1,14 +1,58 @@
 
 
-def pytest_observer(records, lines, ids):
+def pytest_plugins_installed():
+    """Whether there are plugins that pytest loads unasked."""
+    try:
+        from importlib import metadata
+
+        found = metadata.distributions()
+        return any(entry.group == "pytest11" for one in found for entry in one.entry_points)
+    except Exception:
+        return True
+
+
+def pytest_lacks(config, items):
+    """Whether a configuration or tests use what neither pytest nor the work tree defines: settings, marks, fixtures,
+    or tests that somebody has to await."""
+    import inspect
+    import unittest
+
+    if getattr(config, "_get_unknown_ini_keys", list)():
+        return True
+    known = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
+    for item in items:
+        if any(mark.name not in known for mark in item.iter_markers()):
+            return True
+        of_class = getattr(item, "cls", None)
+        if of_class is None or not issubclass(of_class, unittest.TestCase):
+            test = getattr(item, "obj", None)
+            if inspect.iscoroutinefunction(test) or inspect.isasyncgenfunction(test):
+                return True
+        fixtures = getattr(item, "_fixtureinfo", None)
+        if fixtures is None:
+            continue
+        given = {"request"} | set(fixtures.name2fixturedefs)
+        values = getattr(item, "callspec", None)
+        if values is not None:
+            given |= set(values.params) | set(getattr(values, "funcargs", ()))
+        if not given.issuperset(fixtures.names_closure):
+            return True
+    return False
+
+
+def pytest_observer(records, lines, ids, limit):
     import pytest
 
     class Observer:
         """A plugin that says what happens, and has the tests that were asked for run in the order in which they
         run among all others: many a test goes by what those before it have left."""
 
-        def __init__(self):
-            self.was_collected = False
+        def __init__(self, may_want_plugins):
+            # Whether plugins are installed and not loaded, and whether they may have to be.
+            self.may_want_plugins, self.wants_plugins = may_want_plugins, False
+            self.was_collected = self.is_broken = False
+            # Modules of plugins that were installed.
+            self.plugins = []
             # Files of tests that were asked for, and whether they were found without being named.
             self.files, self.seen, self.is_named = [], {}, False
             self.wanted = set(ids)
@@ -52,11 +96,35 @@ def pytest_observer(records, lines, ids):
             seen = [name for name in self.seen if name in self.files]
             return seen + [file for file in self.files if file not in seen]
 
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_load_initial_conftests(self, early_config):
+            # Coverage is measured by what lines are noted with.
+            if getattr(early_config.known_args_namespace, "cov_source", None):
+                early_config.known_args_namespace.cov_source = []
+            yield
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_configure(self, config):
+            option = config.option
+            if hasattr(option, "numprocesses"):
+                # Who runs in other processes cannot be watched.
+                option.numprocesses, option.dist, option.tx = None, "no", []
+            if hasattr(option, "benchmark_disable"):
+                option.benchmark_disable = True
+            plugins = [plugin for plugin, _ in config.pluginmanager.list_plugin_distinfo()]
+            self.plugins = [plugin.__name__ for plugin in plugins if isinstance(plugin, type(sys))]
+
         @pytest.hookimpl(trylast=True)
         def pytest_collection_modifyitems(self, session, config, items):
             self.was_collected = True
-            if not ids:
-                return
+            if ids:
+                self.select(config, items)
+            if self.may_want_plugins and not (ids and self.unseen()):
+                self.wants_plugins = self.is_broken or pytest_lacks(config, items)
+                if self.wants_plugins:
+                    items[:] = []
+
+        def select(self, config, items):
             if self.unseen():
                 items[:] = []
                 return
@@ -80,6 +148,7 @@ def pytest_observer(records, lines, ids):
 
         def pytest_collectreport(self, report):
             self.seen.setdefault(report.nodeid)
+            self.is_broken |= report.failed
             if report.failed or (report.skipped and report.nodeid):
                 for name in self.concerned(report.nodeid):
                     records.say("status", readable(name), "error" if report.failed else "skipped")
@@ -93,6 +162,12 @@ def pytest_observer(records, lines, ids):
             is_test = hasattr(report, "when")
             for name in [report.nodeid] if is_test else self.concerned(report.nodeid):
                 records.say("failure", readable(name), *told)
+
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_runtest_protocol(self, item):
+            limit.begin()
+            yield
+            limit.end()
 
         def pytest_runtest_logstart(self, nodeid, location):
             if lines is not None:
@@ -125,7 +200,7 @@ def pytest_observer(records, lines, ids):
                 records.say("lines", readable(nodeid), lines.take())
             records.say("stop", readable(nodeid))
 
-    return Observer()
+    return Observer
 
 
 def pytest_warm():
@@ -158,34 +233,45 @@ def pytest_reads(compiled):
 
     rewrite._rewrite_test = rewrite_test
     rewrite._read_pyc = lambda *_, **__: None
+    # Plugins may have been imported beforehand, which is nothing to be warned of.
+    rewrite.AssertionRewritingHook._warn_already_imported = lambda *_: None
 
 
-def pytest_run(request, records, lines, compiled, folder):
+def pytest_run(request, records, lines, compiled, folder, limit):
+    """Plugins cost time and change what tests do, so they are loaded where something asks for them: then this run
+    says so, and is made anew with `plugins` in its request."""
     import pytest
 
     pytest_reads(compiled)
-    observer = pytest_observer(records, lines, request["ids"])
+    may_want_plugins = not request["plugins"] and pytest_plugins_installed()
+    observer = pytest_observer(records, lines, request["ids"], limit)(may_want_plugins)
     options = ["-q", "--tb=no", "--color=no", "-p", "no:cacheprovider", "--rootdir=" + ROOT]
     options += ["--basetemp=" + os.path.join(folder, "pytest"), "--continue-on-collection-errors"]
+    # Tests run in their order.
+    options += ["-p", "no:randomly", "-p", "no:random_order"]
+    if request["plugins"]:
+        os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
     if request["stop"]:
         options.append("--maxfail=1")
     if request["ids"] and not observer.files:
         return
 
     def run(targets):
-        # What a repository's configuration asks for may be in plugins that are installed, or not here at all.
-        for attempt in ("alone", "with plugins", "without options"):
-            if attempt == "with plugins":
-                os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
-            extra = ["-o", "addopts="] if attempt == "without options" else []
-            code = int(pytest.main(options + extra + targets, plugins=[observer]))
-            if code != 4 or observer.was_collected:
-                return code
-        return code
+        code = int(pytest.main(options + targets, plugins=[observer]))
+        if observer.was_collected or code not in (3, 4):
+            return code
+        if may_want_plugins:
+            observer.wants_plugins = True
+            return code
+        # What a repository's configuration asks for may not be here at all.
+        return int(pytest.main(options + ["-o", "addopts="] + targets, plugins=[observer]))
 
     code = run([])
     if observer.was_collected and observer.unseen():
         # They lie outside of what is looked through for tests, or are not called as tests are.
         code = run(observer.named())
-    if code in (3, 4):
+    records.say("used", *observer.plugins)
+    if observer.wants_plugins:
+        records.say("again")
+    elif code in (3, 4):
         records.say("broken", "pytest ended with the exit code {}".format(code))

@@ -1,6 +1,6 @@
 
 
-def unittest_observer(records, lines):
+def unittest_observer(records, lines, limit):
     import unittest
 
     class Observer(unittest.TestResult):
@@ -26,8 +26,10 @@ def unittest_observer(records, lines):
             if lines is not None:
                 records.say("lines", "", lines.take())
             records.say("start", readable(test.id()))
+            limit.begin()
 
         def stopTest(self, test):
+            limit.end()
             unittest.TestResult.stopTest(self, test)
             if lines is not None:
                 records.say("lines", readable(test.id()), lines.take())
@@ -129,7 +131,7 @@ def unittest_above(name):
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
-def unittest_run(request, records, lines, compiled, scratch):
+def unittest_run(request, records, lines, compiled, scratch, limit):
     import unittest
 
     def flat(suite):
@@ -173,7 +175,7 @@ def unittest_run(request, records, lines, compiled, scratch):
     chosen = [test for name in names for test in tests[name]]
     if request["stop"] and any(status == "error" for status, _ in broken.values()):
         return
-    observer = unittest_observer(records, lines)
+    observer = unittest_observer(records, lines, limit)
     observer.failfast = request["stop"]
     names = [test.id() for test in chosen]
     unittest.TestSuite(chosen).run(observer)

@@ -100,6 +100,7 @@ impl Place {
             framework,
             python,
             limits: LIMITS,
+            test_limit: None,
             slots: 1,
         };
         Some(Self { folder, testbed })

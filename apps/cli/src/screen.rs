@@ -2,6 +2,7 @@
 
 use std::{
     io::{IsTerminal, Write},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -17,7 +18,12 @@ pub(crate) struct Screen {
 pub(crate) struct Work {
     bar: ProgressBar,
     terminal: bool,
+    /// Seconds of the work after which a line was last said, where there is no bar.
+    said_s: AtomicU64,
 }
+
+/// Seconds between two lines where there is no bar.
+const EVERY_S: u64 = 30;
 
 /// `1 task`, `2 tasks`.
 pub(crate) fn count_of(n: usize, noun: &str) -> String {
@@ -66,6 +72,7 @@ impl Screen {
         Work {
             bar,
             terminal: self.terminal,
+            said_s: AtomicU64::new(0),
         }
     }
 }
@@ -73,6 +80,13 @@ impl Screen {
 impl Work {
     pub(crate) fn at(&self, position: u64) {
         self.bar.set_position(position);
+        let seconds = self.bar.elapsed().as_secs();
+        let is_due = |said: u64| (seconds >= said + EVERY_S).then_some(seconds);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        if !self.terminal && self.said_s.fetch_update(set, read, is_due).is_ok() {
+            let length = self.bar.length().unwrap_or(position);
+            Screen { terminal: false }.say(format!("  {position} of {length} after {seconds} s"));
+        }
     }
 
     /// What has come of the work so far, after `step` of it: beside the bar, or a line of its own

@@ -137,6 +137,29 @@ fn nodes_are_found_by_their_ids() {
     assert_eq!(graph.kind(NodeRef::File(test)), NodeKind::TestFile);
 }
 
+#[test]
+fn of_definitions_of_one_name_the_kind_of_the_id_decides() {
+    let source = "\
+class Box:
+    size = 1
+
+    def size(self):
+        return 2
+
+    def size(self):
+        return 3
+";
+    let contents = Contents::from([("box.py".to_owned(), source.into())]);
+    let graph = Graph::build(&contents, 1);
+    let found = |id: &str| graph.find(id).map(|node| graph.node(node).id);
+    let attribute = Some("attr:box.py:Box.size:2".to_owned());
+    assert_eq!(found("attr:box.py:Box.size"), attribute);
+    assert_eq!(found("attr:box.py:Box.size:9"), attribute);
+    assert_eq!(found("func:box.py:Box.size"), None, "there are two");
+    let second = found("func:box.py:Box.size:7");
+    assert_eq!(second.as_deref(), Some("func:box.py:Box.size:7"));
+}
+
 /// Small modules that refer to one another, and to what may be gone.
 fn module() -> impl Strategy<Value = String> {
     let statement = prop::sample::select(vec![

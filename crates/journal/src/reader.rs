@@ -37,7 +37,9 @@ impl RunReader {
     pub fn open(path: &Path) -> Result<Self> {
         let log_path = path.join(JOURNAL);
         let bytes = match fs::read(&log_path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Err(Error::NotARun {
                     path: path.to_owned(),
                 });

@@ -105,7 +105,9 @@ impl RunDir {
     pub fn open(path: &Path) -> Result<(Self, Replay)> {
         let log_path = path.join(JOURNAL);
         let file = match OpenOptions::new().read(true).write(true).open(&log_path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Err(Error::NotARun {
                     path: path.to_owned(),
                 });

@@ -152,6 +152,12 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     let issue = issue::read(&args.issue)?;
     let folder = folder(&args.repo)?;
     if let Some(traces) = &args.traces {
+        if traces.exists() && !traces.is_dir() {
+            return Err(Failure::Asked(anyhow!(
+                "--traces {}: it is no folder; give one, which need not be there yet",
+                traces.display()
+            )));
+        }
         fs::create_dir_all(traces)
             .with_context(|| format!("--traces {}", traces.display()))
             .asked()?;
@@ -378,6 +384,11 @@ fn named(checkout: &Checkout, test: &str) -> String {
 
 /// Refuses an id of pytest's whose file is not there.
 fn is_there(checkout: &Checkout, id: &str) -> Outcome<()> {
+    if id.trim().is_empty() {
+        return Err(Failure::Asked(anyhow!(
+            "--test is empty: give a test, or a function, class or file of tests, or leave it out"
+        )));
+    }
     let Some((file, _)) = id.split_once("::") else {
         return Ok(());
     };

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use anyhow::anyhow;
+use code::graph::is_test_path;
 use judge::pytest::TestStatus;
 use repair::{Checks, Place, Task, workplace::Failure as TestFailure};
 
@@ -44,11 +45,21 @@ impl Survey {
             .filter_map(|id| syntax_error(self.run.failures.get(id)?))
             .collect();
         if args.patch_model.is_none() && unreadable.len() == wanted.len() {
-            return Err(Failure::Asked(anyhow!(
-                "the failing tests meet a source that Python cannot read, and a search edits none such: {}; mend it \
-                 by hand, or name a model with --patch-model",
-                unreadable.first().map_or("", String::as_str)
-            )));
+            let failures = wanted.iter().filter_map(|id| self.run.failures.get(id));
+            let last = failures.filter_map(|failure| failure.frames.last());
+            let said = unreadable.first().map_or("", String::as_str);
+            // Nobody's patches change tests.
+            return Err(Failure::Asked(match last.map(|frame| &frame.path).next() {
+                Some(path) if is_test_path(path) => {
+                    anyhow!(
+                        "{path} is a file of tests that Python cannot read: {said}; mend it by hand"
+                    )
+                }
+                _ => anyhow!(
+                    "the failing tests meet a source that Python cannot read, and a search edits none such: {said}; \
+                     mend it by hand, or name a model with --patch-model"
+                ),
+            }));
         }
         Ok(())
     }

@@ -116,6 +116,7 @@ impl Frame<'_> {
                     let n = finished.len();
                     self.screen
                         .say(format!("  {name}: {n} episodes were played before"));
+                    work.at(n as u64);
                 }
                 let keep = |ended: &Progress<'_>| {
                     kept.keep(ended.episode, ended.seconds, &lines(name, ended))

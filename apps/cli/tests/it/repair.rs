@@ -423,7 +423,12 @@ fn what_cannot_be_repaired_is_asked_wrongly() {
     fs::create_dir(&untested).unwrap();
     fs::write(untested.join("a.py"), "def a():\n    return 1\n").unwrap();
     let untested = untested.to_str().unwrap();
-    let cases: [(&[&str], &str); 11] = [
+    let no_run = directory.path().join("empty.jsonl");
+    let cases: [(&[&str], &str); 12] = [
+        (
+            &["eval", "--resume", no_run.to_str().unwrap()],
+            "holds no run",
+        ),
         (
             &[
                 "repair",

@@ -210,6 +210,17 @@ fn what_no_edit_mends_is_not_searched_for() {
     .unwrap();
     let output = repair(scratch.path(), &repository, &[]);
     assert_says(&output, 2, &["SyntaxError", "that Python cannot read"]);
+    assert!(stderr(&output).contains("--patch-model"));
+    append(&repository, "\ndef broken(:\n");
+    let output = repair(scratch.path(), &repository, &[]);
+    assert_says(
+        &output,
+        2,
+        &[&format!(
+            "{TESTS} is a file of tests that Python cannot read"
+        )],
+    );
+    assert!(!stderr(&output).contains("--patch-model"));
 }
 
 #[test]
@@ -253,7 +264,11 @@ fn what_is_asked_wrongly_is_said_before_the_tests_run() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
     let folder = scratch.path().to_str().unwrap();
-    let cases: [(&[&str], &str); 7] = [
+    let file = scratch.path().join("file");
+    fs::write(&file, "").unwrap();
+    let cases: [(&[&str], &str); 9] = [
+        (&["--test", " "], "--test is empty"),
+        (&["--traces", file.to_str().unwrap()], "it is no folder"),
         (&["--model", "foo"], "--model: "),
         (&["--patch-model", "foo"], "--patch-model: "),
         (

@@ -197,11 +197,7 @@ impl Graph {
             NodeRef::Definition(file, definition) => {
                 let facts = self.facts(file);
                 let found = &facts.definitions[definition as usize];
-                let prefix = match found.kind {
-                    DefinitionKind::Class => "class",
-                    DefinitionKind::Function => "func",
-                    DefinitionKind::Attribute => "attr",
-                };
+                let prefix = prefix_of(found.kind);
                 let qualified = self.qualified_name(file, definition);
                 let id = format!("{prefix}:{path}:{qualified}:{}", found.line);
                 Node {
@@ -251,7 +247,7 @@ impl Graph {
     }
 
     /// The node with this id. A definition is also found by its path and qualified name when the line
-    /// is left out or is another one, if there is only one of that name.
+    /// is left out or is another one, if there is only one of that name, or of those the only one of that kind.
     pub fn find(&self, id: &str) -> Option<NodeRef> {
         let (prefix, rest) = id.split_once(':')?;
         match prefix {
@@ -278,6 +274,12 @@ impl Graph {
             })
             .map(|(index, _)| index)
             .collect();
+        let of_kind =
+            |index: &DefinitionIndex| prefix_of(facts.definitions[*index as usize].kind) == prefix;
+        let named: Vec<DefinitionIndex> = match named.iter().any(of_kind) {
+            true => named.into_iter().filter(of_kind).collect(),
+            false => named,
+        };
         let at_line = named
             .iter()
             .find(|index| Some(facts.definitions[**index as usize].line) == line);
@@ -415,5 +417,14 @@ impl PartialEq for Graph {
             && self.files.iter().zip(&other.files).all(same)
             && self.links == other.links
             && self.sources == other.sources
+    }
+}
+
+/// What the ids of definitions of a kind begin with.
+fn prefix_of(kind: DefinitionKind) -> &'static str {
+    match kind {
+        DefinitionKind::Class => "class",
+        DefinitionKind::Function => "func",
+        DefinitionKind::Attribute => "attr",
     }
 }

@@ -12,13 +12,10 @@ def pytest_plugins_installed():
 
 
 def pytest_lacks(config, items):
-    """Whether a configuration or tests use what neither pytest nor the work tree defines: settings, marks, fixtures,
-    or tests that somebody has to await."""
+    """Whether tests use what neither pytest nor the work tree defines: marks, fixtures, or somebody to await them."""
     import inspect
     import unittest
 
-    if getattr(config, "_get_unknown_ini_keys", list)():
-        return True
     known = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
     for item in items:
         if any(mark.name not in known for mark in item.iter_markers()):
@@ -102,6 +99,12 @@ def pytest_observer(records, lines, ids, limit):
             if getattr(early_config.known_args_namespace, "cov_source", None):
                 early_config.known_args_namespace.cov_source = []
             yield
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_cmdline_main(self, config):
+            if self.may_want_plugins and getattr(config, "_get_unknown_ini_keys", list)():
+                self.wants_plugins = True
+                return 0  # Nothing more has to be seen.
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_configure(self, config):
@@ -267,7 +270,7 @@ def pytest_run(request, records, lines, compiled, folder, limit):
         return int(pytest.main(options + ["-o", "addopts="] + targets, plugins=[observer]))
 
     code = run([])
-    if observer.was_collected and observer.unseen():
+    if observer.was_collected and not observer.wants_plugins and observer.unseen():
         # They lie outside of what is looked through for tests, or are not called as tests are.
         code = run(observer.named())
     records.say("used", *observer.plugins)

@@ -44,18 +44,20 @@ pub struct TestsObserved {
 }
 
 impl TestsObserved {
-    /// How many of some tests pass, and the first of those that fail, with why.
+    /// How many of some tests pass, and the first of the others of which is known why it fails.
     pub(crate) fn passing_of<'a>(&self, ids: &'a [String]) -> (usize, Option<(&'a str, &Failure)>) {
-        let passing = ids.iter().filter(|id| self.passing.contains(*id)).count();
-        let mut failures = ids.iter().filter_map(|id| {
-            // Where a whole file cannot be read it is the file that fails.
-            let mut above = self
-                .failures
-                .iter()
-                .filter(|(name, _)| id.starts_with(*name));
-            Some((id.as_str(), above.next()?.1))
+        let others: Vec<&String> = ids
+            .iter()
+            .filter(|id| !self.passing.contains(*id))
+            .collect();
+        let mut failures = others.iter().filter_map(|id| {
+            // Of a file that cannot be read it is the file that fails.
+            let above = id.match_indices([':', '.']).map(|(at, _)| &id[..at]);
+            let mut names = std::iter::once(id.as_str()).chain(above);
+            let failure = names.find_map(|name| self.failures.get(name))?;
+            Some((id.as_str(), failure))
         });
-        (passing, failures.next())
+        (ids.len() - others.len(), failures.next())
     }
 }
 

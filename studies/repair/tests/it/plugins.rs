@@ -124,7 +124,7 @@ async fn marks_settings_options_and_what_cannot_be_read_are_asked_for_too() {
         ),
         (
             "test_bare.py",
-            "import os\n\n\nasync def test_bare():\n    pass\n\n\ndef test_beside():\n    assert 'PLUGIN' in os.environ\n",
+            "import os\n\n\ndef test_beside():\n    assert 'PLUGIN' in os.environ\n\n\nasync def test_bare():\n    pass\n",
         ),
         (
             "test_bare.py",
@@ -140,17 +140,21 @@ async fn marks_settings_options_and_what_cannot_be_read_are_asked_for_too() {
         let Some(place) = place(&[]).await else {
             return;
         };
-        let request = TestRequest {
-            ids: vec!["test_bare.py".to_owned()],
-            ..with(file, text)
-        };
-        let run = run(&place, request).await;
-        let is_loaded = match file {
-            "pytest.ini" => run.statuses["test_bare.py::test_bare"] == Failed,
-            _ if text.contains("beside") => run.statuses["test_bare.py::test_beside"] == Passed,
-            _ => run.statuses["test_bare.py::test_bare"] == Passed,
-        };
-        assert!(is_loaded, "{file}: {text}: {run:?}");
+        for stop_at_failure in [false, true] {
+            let request = TestRequest {
+                ids: vec!["test_bare.py".to_owned()],
+                stop_at_failure,
+                ..with(file, text)
+            };
+            let run = run(&place, request).await;
+            let (name, expected) = match file {
+                "pytest.ini" => ("test_bare", Failed),
+                _ if text.contains("beside") => ("test_beside", Passed),
+                _ => ("test_bare", Passed),
+            };
+            let status = run.statuses.get(&format!("test_bare.py::{name}"));
+            assert_eq!(status, Some(&expected), "{file}: {text}: {run:?}");
+        }
     }
 }
 

@@ -187,11 +187,11 @@ class Limit:
         signal.setitimer(signal.ITIMER_REAL, limit, max(1.0, limit))
 
     def end(self):
+        begun, self.begun = self.begun, None
         if self.seconds is not None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        if self.begun is not None and not self.has_passed:
-            self.longest = max(self.longest, monotonic() - self.begun)
-        self.begun = None
+        if begun is not None and not self.has_passed:
+            self.longest = max(self.longest, monotonic() - begun)
 
     def reached(self, number, frame):
         if self.begun is None:

@@ -273,6 +273,8 @@ def pytest_run(request, records, lines, compiled, folder, limit):
     if observer.was_collected and not observer.wants_plugins and observer.unseen():
         # They lie outside of what is looked through for tests, or are not called as tests are.
         code = run(observer.named())
+    # Where the first failure ends a run, one at the collection ends it before anything was looked at.
+    observer.wants_plugins |= may_want_plugins and observer.is_broken
     records.say("used", *observer.plugins)
     if observer.wants_plugins:
         records.say("again")

@@ -191,7 +191,7 @@ pub async fn in_session(
         }
     };
     match session.remove(&path).await {
-        Err(error) if error.is_infrastructure() => return Err(error),
+        Err(error) if error.is_infrastructure() => Err(error),
         _ => Ok((graded, output)),
     }
 }

@@ -472,6 +472,7 @@ impl Places {
             python,
             limits: self.settings.limits(),
             test_limit: None,
+            with_plugins: false,
             slots: 1,
         })
     }

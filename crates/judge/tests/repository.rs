@@ -132,6 +132,17 @@ async fn plugins_are_loaded_where_tests_ask_for_them_and_patches_bring_none() {
         "[pytest]\naddopts = --of-a-plugin-that-is-not-here\n",
     )];
     assert!(graded_by(FIX, TESTS, &unread).await.unwrap().resolved());
+    // Plugins are there for those too whose options cannot be read.
+    let both = [&PLUGIN[..], &unread[..]].concat();
+    assert!(graded_by(FIX, &tests, &both).await.unwrap().resolved());
+    // A file of tests that cannot be imported without the plugin.
+    let reads = TESTS.replace(
+        "\n\n\ndef test_double",
+        "\nimport os\n\nos.environ['PLUG']\n\n\ndef test_double",
+    );
+    let sets = ("plug.py", "import os\n\nos.environ['PLUG'] = 'loaded'\n");
+    let here = [sets, PLUGIN[1], PLUGIN[2]];
+    assert!(graded_by(FIX, &reads, &here).await.unwrap().resolved());
     // Without the plugin's metadata the fixture is nobody's; a patch that brings it changes nothing.
     let brought = format!(
         "{FIX}; mkdir plug-1.0.dist-info; printf 'Name: plug\nVersion: 1.0\n' > plug-1.0.dist-info/METADATA; \

@@ -194,6 +194,7 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
         framework,
         limits: settings.limits(),
         test_limit: None,
+        with_plugins: false,
         slots: args.workers.map_or_else(machine::cores, usize::from),
     };
     let options = Options {
@@ -352,8 +353,8 @@ fn say(
         None => String::new(),
     };
     screen.say(format!(
-        "etude eval recipes/repair/mutants.toml --set tasks.eval={}{python} has them repaired",
-        args.out.display()
+        "In etude's repository this has them repaired: etude eval recipes/repair/mutants.toml --set tasks.eval={}{python}",
+        std::path::absolute(&args.out).asked()?.display()
     ));
     Ok(())
 }

@@ -136,12 +136,13 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     })
 }
 
-/// `testbeds` that give single tests this long.
-fn limited(testbeds: Testbeds, limit: Duration) -> Testbeds {
+/// `testbeds` that give single tests this long, and load plugins where the run of all tests did.
+fn as_surveyed(testbeds: Testbeds, limit: Duration, with_plugins: bool) -> Testbeds {
     Arc::new(move |task: &Task| {
         let testbed = testbeds(task)?;
         Ok(Testbed {
             test_limit: Some(limit),
+            with_plugins,
             ..testbed
         })
     })
@@ -212,7 +213,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     };
     let testbeds = testbeds(&settings, &sandboxes);
     let survey = survey::survey(&task, &testbeds, args, screen).await?;
-    let testbeds = limited(testbeds, survey.test_limit);
+    let testbeds = as_surveyed(testbeds, survey.test_limit, survey.run.with_plugins);
     survey.tell(args, screen)?;
     task.checks = survey.checks(&named)?;
     survey.check_readable(&task.checks, args, screen)?;

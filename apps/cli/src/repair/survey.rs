@@ -83,6 +83,7 @@ async fn both_runs(
         return Ok((run, BTreeSet::new()));
     }
     workplace.limit_tests(run.test_limit(args.single_test_timeout));
+    workplace.load_plugins(run.with_plugins);
     let again = patiently(one(workplace, failing.clone(), args), screen).await?;
     let unsteady = match again.ended {
         Ended::Finished => with(&again, |status| status == TestStatus::Passed),

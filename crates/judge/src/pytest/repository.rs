@@ -182,9 +182,12 @@ pub async fn in_session(
         }
         let declares_failures = |file: &str| pristine.declares_failures(file);
         let graded = canary.grade(&output, fail_to_pass, pass_to_pass, declares_failures);
-        let next = attempt.next(&output);
-        let next = next.filter(|_| !graded.tampered && !graded.resolved());
-        match next {
+        // Where a file cannot be read nothing runs, the canary neither.
+        let is_settled = match graded.tampered {
+            true => !output.contains(UNREAD),
+            false => graded.resolved(),
+        };
+        match attempt.next(&output).filter(|_| !is_settled) {
             // A plugin that the patch brings would be one to grade itself by.
             Some(next) if own_plugins(session).await? == pristine.own_plugins => attempt = next,
             _ => break (graded, output),
@@ -204,13 +207,16 @@ enum Attempt {
     WithoutOptions,
 }
 
+/// What pytest says of files of tests that it cannot read.
+const UNREAD: &str = "during collection";
+
 /// What pytest prints of tests that use what it does not know by itself.
 const LACKS: [&str; 5] = [
     "' not found\n>       available fixtures:",
     "Unknown config option",
     "Unknown pytest.mark.",
     "async def functions are not natively supported",
-    "during collection",
+    UNREAD,
 ];
 
 impl Attempt {
@@ -219,13 +225,18 @@ impl Attempt {
         let mut argv: Vec<String> = argv.chain(arguments(targets.iter().copied())).collect();
         let more: &[&str] = match self {
             Self::Plain => &[],
-            Self::WithPlugins => &IN_ORDER,
+            Self::WithPlugins => &[],
+            // Such as ask for processes that a sandbox does not let run, or for plugins that are not here.
             Self::WithoutOptions => &["-o", "addopts="],
         };
         argv.extend(more.iter().map(|option| (*option).to_owned()));
+        let is_plain = matches!(self, Self::Plain);
+        if !is_plain {
+            argv.extend(IN_ORDER.map(str::to_owned));
+        }
         let mut command = Command::new(argv, limits);
         command.env = environment().to_vec();
-        if let Self::WithPlugins = self {
+        if !is_plain {
             command.env.retain(|(name, _)| name != NO_PLUGINS);
         }
         // Packages of a `src` folder need not be installed to be tested, and ids may follow the order of a set.
@@ -241,8 +252,8 @@ impl Attempt {
             Self::Plain if !has_run || LACKS.iter().any(|sign| output.contains(sign)) => {
                 Some(Self::WithPlugins)
             }
-            Self::WithPlugins if !has_run => Some(Self::WithoutOptions),
-            _ => None,
+            Self::WithPlugins => Some(Self::WithoutOptions),
+            Self::Plain | Self::WithoutOptions => None,
         }
     }
 }

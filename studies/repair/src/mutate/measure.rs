@@ -220,6 +220,7 @@ mod tests {
             failures: BTreeMap::new(),
             lines: BTreeMap::new(),
             output: String::new(),
+            with_plugins: false,
             longest: 0.5,
             seconds: 1.0,
         }

@@ -202,6 +202,7 @@ impl RepairLoop {
         let searched = answered.searched.as_deref();
         if let Some(observed) = searched.and_then(|searched| searched.observed()) {
             passes_here(task, observed, &workplace.testbed().python)?;
+            workplace.load_plugins(observed.with_plugins);
         }
         workplace.add_log(std::mem::take(&mut answered.log));
         Ok(Ok((request, answered)))

@@ -183,6 +183,9 @@ impl Search {
             ordered,
         } = self.prepare(request, first).await?;
         let mut log = first.take_log();
+        for workplace in workplaces.iter_mut() {
+            workplace.load_plugins(observed.with_plugins);
+        }
         let mut effort = Effort {
             candidates: 0,
             test_runs,

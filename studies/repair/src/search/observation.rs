@@ -41,6 +41,9 @@ pub struct TestsObserved {
     /// That the leading tests take without a trace.
     pub(super) failing_seconds: f64,
     pub(super) test_runs: usize,
+    /// Something asked for plugins of pytest, so that all later runs are with them.
+    #[serde(default)]
+    pub(crate) with_plugins: bool,
 }
 
 impl TestsObserved {
@@ -90,8 +93,10 @@ pub async fn observe_after(
 ) -> Result<TestsObserved, Fault> {
     let mut observation = TestsObserved {
         failures: all.failures.clone(),
+        with_plugins: all.with_plugins,
         ..TestsObserved::default()
     };
+    workplace.load_plugins(all.with_plugins);
     for (id, status) in &all.statuses {
         match status {
             TestStatus::Failed | TestStatus::Error => observation.failing.push(id.clone()),

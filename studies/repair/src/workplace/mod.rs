@@ -33,6 +33,8 @@ pub struct Testbed {
     /// back to the interpreter, and once a test has reached it, others have less: eight times the longest before,
     /// 5 s at least.
     pub test_limit: Option<Duration>,
+    /// Plugins of pytest that are installed are loaded for every run, and not for those alone that ask for them.
+    pub with_plugins: bool,
     /// Workplaces that may be open at the same time for this task.
     pub slots: usize,
 }
@@ -174,6 +176,11 @@ impl Workplace {
     /// Lets single tests of later runs take this long: see [`Testbed::test_limit`].
     pub fn limit_tests(&mut self, limit: Duration) {
         self.testbed.test_limit = Some(limit);
+    }
+
+    /// Has later runs load plugins as an earlier one did: see [`TestRun::with_plugins`].
+    pub fn load_plugins(&mut self, with_plugins: bool) {
+        self.testbed.with_plugins |= with_plugins;
     }
 
     /// Whether tests have changed or removed files of the work tree since it was last restored. What they

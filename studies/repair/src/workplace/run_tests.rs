@@ -48,6 +48,7 @@ struct Asked {
     wall: f64,
     cpu: f64,
     each: Option<f64>,
+    plugins: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +88,8 @@ struct Told {
     /// By test and path: lists of first and last lines in turn.
     lines: BTreeMap<String, BTreeMap<String, Vec<Vec<u32>>>>,
     output: String,
+    #[serde(default)]
+    plugins: bool,
     longest: f64,
     seconds: f64,
 }
@@ -156,6 +159,7 @@ fn asked(request: &TestRequest, testbed: &Testbed) -> Asked {
         wall: request.wall.as_secs_f64(),
         cpu: testbed.limits.cpu.as_secs_f64(),
         each: testbed.test_limit.map(|limit| limit.as_secs_f64()),
+        plugins: testbed.with_plugins,
     }
 }
 
@@ -233,7 +237,7 @@ async fn serve(
     }
     put_back(session, &originals).await?;
     if begun > runs.len() {
-        runs.push(ended_from_outside(&outcome));
+        runs.push(ended_from_outside(testbed, &outcome));
     }
     // What the last one's tests have left is nobody's to tell.
     Ok(Runs {
@@ -243,7 +247,7 @@ async fn serve(
 }
 
 /// Of an interpreter that was ended in the middle of a run.
-fn ended_from_outside(outcome: &CommandOutcome) -> TestRun {
+fn ended_from_outside(testbed: &Testbed, outcome: &CommandOutcome) -> TestRun {
     let ended = match outcome.status {
         Status::WallTimeout | Status::CpuTimeout => Ended::TimedOut,
         _ => Ended::Crashed,
@@ -259,6 +263,7 @@ fn ended_from_outside(outcome: &CommandOutcome) -> TestRun {
             "{errors}\n[ended by the sandbox: {}]\n",
             outcome.status.name()
         ),
+        with_plugins: testbed.with_plugins,
         longest: 0.0,
         seconds: outcome.wall_ms / 1000.0,
     }
@@ -353,6 +358,7 @@ impl From<Told> for TestRun {
                 .filter(|(_, paths): &(String, BTreeMap<_, _>)| !paths.is_empty())
                 .collect(),
             output: told.output,
+            with_plugins: told.plugins,
             longest: told.longest,
             seconds: told.seconds,
         }

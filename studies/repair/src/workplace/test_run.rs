@@ -40,6 +40,8 @@ pub struct TestRun {
     pub lines: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     /// What was printed beside, cut to its ends.
     pub output: String,
+    /// Plugins of pytest that are installed were loaded, as something asked for them.
+    pub with_plugins: bool,
     /// Seconds of the longest test that came to an end by itself.
     pub longest: f64,
     /// Seconds of the whole run.

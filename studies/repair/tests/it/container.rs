@@ -86,6 +86,7 @@ async fn testbed(engine: &TestEngine, folder: &Path) -> Testbed {
             ..Limits::SMALL
         },
         test_limit: None,
+        with_plugins: false,
         slots: 1,
     }
 }

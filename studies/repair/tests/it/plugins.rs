@@ -101,6 +101,7 @@ async fn a_fixture_that_nobody_defines_has_the_plugins_loaded() {
         3,
         "what the first attempt said is forgotten"
     );
+    assert!(whole.with_plugins);
     // Runs that ask for none are without them, and each says the same whatever ran before it.
     let bare = only(&["test_bare.py"]);
     let asking = only(&["test_asking.py"]);
@@ -109,6 +110,15 @@ async fn a_fixture_that_nobody_defines_has_the_plugins_loaded() {
     for run in workplace.run_tests(&requests).await.unwrap() {
         assert!(
             run.statuses.values().all(|status| *status == Passed),
+            "{run:?}"
+        );
+    }
+    // Whoever has seen the run of all has the others made alike.
+    workplace.load_plugins(whole.with_plugins);
+    for run in workplace.run_tests(&requests).await.unwrap() {
+        let bare = run.statuses.get("test_bare.py::test_bare");
+        assert!(
+            run.with_plugins && bare.is_none_or(|status| *status == Failed),
             "{run:?}"
         );
     }

@@ -136,6 +136,7 @@ fn bare_testbed(
         python: python.map_err(|error| unsound(&error))?,
         limits: settings.limits(),
         test_limit: None,
+        with_plugins: false,
         slots: settings.slots,
     })
 }

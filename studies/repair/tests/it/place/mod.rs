@@ -101,6 +101,7 @@ impl Place {
             python,
             limits: LIMITS,
             test_limit: None,
+            with_plugins: false,
             slots: 1,
         };
         Some(Self { folder, testbed })

@@ -53,7 +53,9 @@ impl TestRun {
     pub fn test_limit(&self, limit: Duration) -> Duration {
         let is_endless = |failure: &Failure| failure.kind == TIMEOUT;
         match self.failures.values().any(is_endless) {
-            true => limit.min(Duration::from_secs_f64((8.0 * self.longest).max(5.0))),
+            // Tests could forge the number.
+            true => Duration::try_from_secs_f64((8.0 * self.longest).max(5.0))
+                .map_or(limit, |less| limit.min(less)),
             false => limit,
         }
     }

@@ -215,7 +215,7 @@ def outcome(path, status, kept):
         elif kind == "used":
             used += [name for name in rest if isinstance(name, str)]
         elif kind == "longest":
-            longest = float(rest[0])
+            longest = rest[0] if isinstance(rest[0], float) else 0.0
         elif kind == "again":
             again = True
         elif kind == "broken":

@@ -157,6 +157,8 @@ fn ask(graph: &Graph) {
         "path:d path:p path:y",
         "\"the object\"",
         "\"a\" \"e\" \"the\" \"self\" \"self, \" \"return\"",
+        "\"in\" \"on\" \"er\" \"re\" \"te\" \"def\"",
+        "+se +te +re +in +er +on path:p",
         "how does the url resolver match a pattern",
         "request",
         "+model -test symbol:save",

@@ -8,15 +8,17 @@ pub(super) struct Haystack {
     text: String,
     /// Where each text ends, and the next begins.
     ends: Vec<u32>,
+    /// Which ASCII characters are in each text, a bit each.
+    letters: Vec<u128>,
 }
 
 impl Haystack {
-    /// Adds a text: its parts, one after the other.
-    pub(super) fn push<const PARTS: usize>(&mut self, parts: [&str; PARTS]) {
-        for part in parts {
-            self.text += part;
-        }
+    pub(super) fn push(&mut self, text: &str) {
+        self.text += text;
         self.ends.push(self.text.len() as u32);
+        let letters = text.bytes().filter(u8::is_ascii);
+        self.letters
+            .push(letters.fold(0, |letters, letter| letters | 1 << letter));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -29,32 +31,39 @@ impl Haystack {
         &self.text[start as usize..self.ends[number] as usize]
     }
 
-    /// The numbers of the texts with `needle` in them, in order. Nothing is in none.
-    pub(super) fn pieces_with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = u32> + 'a {
+    /// Tells `found` the numbers of the texts with `needle` in them, in order. Nothing is in none.
+    pub(super) fn each_with(&self, needle: &str, mut found: impl FnMut(u32)) {
+        match *needle.as_bytes() {
+            [] => {}
+            // Most texts have it, and where a search ends at once, beginning it is all that it takes.
+            [letter] => {
+                let numbered = (0..).zip(&self.letters);
+                let with_it = numbered.filter(|(_, letters)| *letters >> letter & 1 == 1);
+                with_it.for_each(|(number, _)| found(number));
+            }
+            _ => self.each_with_many(needle, found),
+        }
+    }
+
+    fn each_with_many(&self, needle: &str, mut found: impl FnMut(u32)) {
         let finder = Finder::new(needle);
         let (mut at, mut number) = (0, 0);
-        std::iter::from_fn(move || {
-            while !needle.is_empty() {
-                let found = at + finder.find(&self.text.as_bytes()[at..])?;
-                number += self.ends_until(number, found);
-                let end = *self.ends.get(number)? as usize;
-                // What reaches over the end of a text is in none, and so is what begins later in it.
-                at = end;
-                number += 1;
-                if found + needle.len() <= end {
-                    return Some(number as u32 - 1);
-                }
+        while let Some(ahead) = finder.find(&self.text.as_bytes()[at..]) {
+            let place = at + ahead;
+            number += self.ends_until(number, place);
+            // What reaches over the end of a text is in none, and so is what begins later in it.
+            at = self.ends[number] as usize;
+            if place + needle.len() <= at {
+                found(number as u32);
             }
-            None
-        })
+            number += 1;
+        }
     }
 
     /// Which texts have `needle` in them.
     pub(super) fn marked(&self, needle: &str) -> Vec<bool> {
         let mut marked = vec![false; self.ends.len()];
-        for number in self.pieces_with(needle) {
-            marked[number as usize] = true;
-        }
+        self.each_with(needle, |number| marked[number as usize] = true);
         marked
     }
 
@@ -87,7 +96,7 @@ mod tests {
         ) {
             let mut haystack = Haystack::default();
             for piece in &pieces {
-                haystack.push([piece]);
+                haystack.push(piece);
             }
             let one_by_one: Vec<bool> = pieces.iter().map(|it| it.contains(&needle)).collect();
             prop_assert_eq!(haystack.marked(&needle), one_by_one);
@@ -100,7 +109,7 @@ mod tests {
     #[test]
     fn nothing_is_in_no_text() {
         let mut haystack = Haystack::default();
-        haystack.push(["a", "b"]);
+        haystack.push("ab");
         assert_eq!(haystack.marked(""), [false]);
     }
 }

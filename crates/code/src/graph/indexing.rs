@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 use super::{
     FileIndex, Graph, ListedGraph, ListedNode, NodeKind, NodeRef,
     haystack::Haystack,
-    query::{Entry, Index, words},
+    query::words,
+    search::{Entry, Index},
 };
 
 impl Index {
@@ -96,8 +97,24 @@ struct Indexing<N> {
     index: Index<N>,
     /// Words of identifiers: most are there many times, and their parts are found once.
     parts: FxHashMap<String, Vec<u32>>,
-    /// Places among the names.
-    names: FxHashMap<String, u32>,
+    names: OneOfEach,
+    texts: OneOfEach,
+}
+
+/// Between a name and what is said of it, so that no phrase reaches from one into the other.
+const NAME_END: &str = "\0";
+
+/// Where each text of a haystack stands that has every text once.
+#[derive(Default)]
+struct OneOfEach(FxHashMap<String, u32>);
+
+impl OneOfEach {
+    fn place(&mut self, text: String, all: &mut Haystack) -> u32 {
+        *self.0.entry(text).or_insert_with_key(|text| {
+            all.push(text);
+            all.len() as u32 - 1
+        })
+    }
 }
 
 /// A node with what it is found by.
@@ -117,6 +134,7 @@ impl<N> Default for Indexing<N> {
             bonuses: Vec::new(),
             files: Vec::new(),
             called: Vec::new(),
+            said: Vec::new(),
             paths: Vec::new(),
             vocabulary: FxHashMap::default(),
             postings: Vec::new(),
@@ -127,7 +145,8 @@ impl<N> Default for Indexing<N> {
         Self {
             index,
             parts: FxHashMap::default(),
-            names: FxHashMap::default(),
+            names: OneOfEach::default(),
+            texts: OneOfEach::default(),
         }
     }
 }
@@ -135,7 +154,7 @@ impl<N> Default for Indexing<N> {
 impl<N> Indexing<N> {
     fn path(&mut self, path: &str) -> FileIndex {
         let lower = path.to_lowercase();
-        self.index.path_texts.push([&lower]);
+        self.index.path_texts.push(&lower);
         self.index.paths.push(lower);
         self.index.paths.len() as FileIndex - 1
     }
@@ -168,18 +187,16 @@ impl<N> Indexing<N> {
             }
         }
         let [name, signature, documentation, _] = named.texts;
-        let lower = name.to_lowercase();
-        let of_name = *self.names.entry(lower).or_insert_with_key(|lower| {
-            index.names.push([lower]);
-            index.names.len() as u32 - 1
-        });
-        index.texts.push([
-            &signature.to_lowercase(),
-            " ",
-            &documentation.to_lowercase(),
-        ]);
+        let [name, signature, documentation] =
+            [name, signature, documentation].map(str::to_lowercase);
+        let text = match () {
+            () if signature.contains(&name) => [&signature, " ", &documentation].concat(),
+            () if signature.is_empty() && documentation.is_empty() => name.clone(),
+            () => [&name, NAME_END, &signature, " ", &documentation].concat(),
+        };
         index.files.push(named.file);
-        index.called.push(of_name);
+        index.called.push(self.names.place(name, &mut index.names));
+        index.said.push(self.texts.place(text, &mut index.texts));
         index.bonuses.push(bonus(named.kind));
         index.entries.push(Entry {
             node: named.node,

@@ -28,6 +28,7 @@ mod parallel;
 mod python;
 mod query;
 mod resolve;
+mod search;
 mod subgraph;
 mod symbols;
 mod writer;
@@ -57,7 +58,8 @@ use modules::Modules;
 use names::Members;
 pub use node::{Edge, EdgeKind, FileIndex, Node, NodeKind, NodeRef, is_test_path};
 use node::{Place, rank};
-pub use query::{Hit, Index, Query, words};
+pub use query::{Query, words};
+pub use search::{Hit, Index};
 pub use subgraph::{Subgraph, subgraph_file_name};
 
 /// Larger files are named in the graph and not looked into.

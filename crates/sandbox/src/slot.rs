@@ -21,7 +21,7 @@ use crate::{
     scratch::Scratch,
     sys, watchdog,
     wire::{self, Reply, Request},
-    zygote::{Interpreters, ZygoteSetup},
+    zygote::{Interpreters, NEVER_BEGAN, ZygoteSetup},
 };
 
 /// What the supervisor is started with.
@@ -292,9 +292,9 @@ impl<'a> Home<'a> {
         Ok(())
     }
 
-    /// Makes a run; makes it once more where the program was killed and no limit tells why. Somebody
-    /// outside may have done it, who will not do it again; or the program had the kernel do it, with a
-    /// timer or a limit of its own, and is found out. What a work tree holds would not be as it was.
+    /// Makes a run; makes it once more where the program never began, or was killed and no limit tells why.
+    /// Somebody outside may have done it, who will not do it again; or the program had the kernel do it, with
+    /// a timer or a limit of its own, and is found out. What a work tree holds would not be as it was.
     fn run(
         &self,
         request: &Request,
@@ -304,13 +304,15 @@ impl<'a> Home<'a> {
     ) -> Result<Reply, Lost> {
         const KILLED: Status = Status::Signal(libc::SIGKILL);
         let reply = run::run(request, interpreters, self.tier, client, ground)?;
-        match &reply {
-            Ok(outcome) if outcome.status == KILLED && ground.changes.is_none() => {
-                self.make_ready(interpreters)?;
-                run::run(request, interpreters, self.tier, client, ground)
-            }
-            _ => Ok(reply),
+        let again = match &reply {
+            Ok(outcome) => outcome.status == KILLED,
+            Err(detail) => detail == NEVER_BEGAN,
+        };
+        if again && ground.changes.is_none() {
+            self.make_ready(interpreters)?;
+            return run::run(request, interpreters, self.tier, client, ground);
         }
+        Ok(reply)
     }
 
     /// As before the first run.

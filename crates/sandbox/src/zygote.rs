@@ -19,6 +19,10 @@ use crate::{
     wire::{Kind, Task},
 };
 
+/// What is told of a run whose process was ended before it became the program: its limits hold from the beginning, and
+/// on a machine that is too busy they may be reached by then.
+pub(crate) const NEVER_BEGAN: &str = "the process was ended before the program began";
+
 /// A warm interpreter, child of this slot.
 pub(crate) struct Zygote {
     pub(crate) pid: pid_t,
@@ -283,7 +287,10 @@ impl Zygote {
         };
         let status = i32::from_le_bytes(*status);
         if status < 0 {
-            return Ok(Err(String::from_utf8_lossy(&reply[28..]).into_owned()));
+            return Ok(Err(match &reply[28..] {
+                [] => NEVER_BEGAN.to_owned(),
+                told => String::from_utf8_lossy(told).into_owned(),
+            }));
         }
         let number = |at: usize| {
             let mut bytes = [0; 8];

@@ -44,7 +44,7 @@ pub(crate) fn at(tiers: &[Tier]) -> impl Iterator<Item = Sandbox> {
 
 pub(crate) const TIGHT: Limits = Limits {
     wall: Duration::from_secs(8),
-    cpu: Duration::from_millis(300),
+    cpu: Duration::from_millis(600),
     memory: 256 << 20,
     address_space: true,
     output_keep: 1 << 10,

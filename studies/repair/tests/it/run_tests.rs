@@ -322,6 +322,84 @@ async fn addresses_of_objects_are_in_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn examples_of_documentations_fail_in_words() {
+    let text = "\
+def twice(x):
+    \"\"\"
+    >>> twice(2)
+    5
+    >>> twice(3)
+    7
+    \"\"\"
+    return x + x
+
+
+def lines(x):
+    \"\"\"
+    Lines.
+
+    >>> lines(3)
+    1
+    x 4
+    \"\"\"
+    print(1)
+    print('x', x)
+
+
+def raises(x):
+    \"\"\"
+    >>> raises(1)
+    Traceback (most recent call last):
+    ...
+    ValueError: 2
+    \"\"\"
+    raise ValueError(x)
+
+
+def breaks(x):
+    \"\"\"
+    >>> breaks({})
+    3
+    \"\"\"
+    return x['a']
+";
+    let files = [
+        ("setup.cfg", "[tool:pytest]\naddopts = --doctest-modules\n"),
+        ("package/__init__.py", ""),
+        ("package/core.py", text),
+    ];
+    let Some(place) = Place::new(Pytest, &files).await else {
+        return;
+    };
+    let mut workplace = place.open().await;
+    let run = workplace.run_tests(&[all()]).await.unwrap().remove(0);
+    let told: Vec<(&str, &str, &str, u32)> = run
+        .failures
+        .iter()
+        .map(|(id, failure)| {
+            let name = id.rsplit('.').next().unwrap();
+            let line = failure.frames[0].line;
+            (name, &*failure.kind, &*failure.message, line)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("breaks", "KeyError", "'a'", 35),
+            ("lines", "AssertionError", "assert x 3 == x 4", 15),
+            (
+                "raises",
+                "AssertionError",
+                "assert ValueError: 1 == ValueError: 2",
+                25
+            ),
+            ("twice", "AssertionError", "assert 4 == 5", 3),
+        ]
+    );
+    workplace.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_are_those_that_each_test_runs() {
     for framework in [Pytest, Unittest] {
         let text = match framework {

@@ -37,6 +37,35 @@ def pytest_lacks(config, items):
     return False
 
 
+def of_example(error):
+    """What a failed example of a documentation says, in the words of an assertion, or what it raised; None of other
+    errors."""
+    for failure in list(getattr(error, "failures", None) or [])[:1]:
+        if type(error).__name__ == "MultipleDoctestFailures":
+            error = failure
+    kind, example, test = type(error).__name__, getattr(error, "example", None), getattr(error, "test", None)
+    if example is None or test is None:
+        return None
+    frames = []
+    path = relative(str(test.filename))
+    if path is not None:
+        frames = [[path, (test.lineno or 0) + example.lineno + 1, readable(test.name)]]
+    if kind == "UnexpectedException":
+        kind, message, inner = described(error.exc_info[1], error.exc_info[2])
+        return [kind, message, frames + inner]
+    if kind != "DocTestFailure":
+        return None
+    got, want = error.got.strip().split("\n"), example.want.strip().split("\n")
+    # Of exceptions the last line tells; else the first that is another.
+    if got[0].startswith("Traceback") or want[0].startswith("Traceback"):
+        got, want = got[-1:], want[-1:]
+    longest = max(len(got), len(want))
+    pairs = zip(got + [""] * (longest - len(got)), want + [""] * (longest - len(want)))
+    got, want = next((pair for pair in pairs if pair[0] != pair[1]), (got[0], want[0]))
+    message = "assert {} == {}".format(got.strip() or "nothing", want.strip() or "nothing")
+    return ["AssertionError", readable(message), frames]
+
+
 def pytest_observer(records, lines, ids, limit):
     import pytest
 
@@ -161,7 +190,7 @@ def pytest_observer(records, lines, ids, limit):
             if type(error).__name__ == "CollectError" and error.__cause__ is not None:
                 error = error.__cause__
                 traceback = error.__traceback__
-            told = described(error, traceback)
+            told = of_example(error) or described(error, traceback)
             is_test = hasattr(report, "when")
             for name in [report.nodeid] if is_test else self.concerned(report.nodeid):
                 records.say("failure", readable(name), *told)

@@ -186,7 +186,8 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
             screen.say(format!("     looks at {}", ids.join(", ")));
         }
     }
-    for tried in info["feedback"].as_array().into_iter().flatten() {
+    let feedback = info["feedback"].as_array();
+    for tried in feedback.into_iter().flatten() {
         let first = |key: &str| {
             let said = text(&tried[key]).unwrap_or_default();
             said.lines().next().unwrap_or_default().to_owned()
@@ -201,6 +202,8 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     match text(&info["error"]) {
         // Why is said at the end.
         Some(error) if error == SPENT => screen.say("     nothing is left to try"),
+        Some(_) if feedback.is_some_and(|tried| tried.iter().any(|it| it["detail"] == *detail)) => {
+        }
         Some(error) => {
             let mut lines = detail.lines();
             let first = lines.next().unwrap_or_default();

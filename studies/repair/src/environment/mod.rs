@@ -264,6 +264,11 @@ impl<'a> PlannerEnv<'a> {
         self.state.candidates.iter().map(|it| it.id.as_str())
     }
 
+    /// Whether a patch model has searched: it goes on where it was, whatever it is asked for.
+    pub fn has_searched(&self) -> bool {
+        self.state.searched.is_some()
+    }
+
     /// How it ended, once it has.
     pub fn ended(&self) -> Option<StopReason> {
         self.state.ended

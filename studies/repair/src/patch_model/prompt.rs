@@ -98,10 +98,14 @@ fn tail(request: &PatchRequest) -> String {
     let skipped = request.feedback.len().saturating_sub(FEEDBACK);
     let mut text = String::new();
     for told in &request.feedback[skipped..] {
-        text += &format!(
-            "# An attempt before that failed: {}\n{}\n{}\n\n",
-            told.outcome, told.patch, told.detail
-        );
+        text += &format!("# An attempt before that failed: {}\n", told.outcome);
+        for part in [&told.patch, &told.detail] {
+            if !part.is_empty() {
+                text += part;
+                text.push('\n');
+            }
+        }
+        text.push('\n');
     }
     if !text.is_empty() {
         text += "Propose another patch.\n";

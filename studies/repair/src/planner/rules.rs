@@ -1,5 +1,6 @@
 //! The planner without a model: see the failure, find, keep, read, repair, submit; after a repair that
-//! failed, once more with what comes next (spec of the repair study, section 3.8).
+//! failed, once more with what comes next (spec of the repair study, section 3.8). A patch model whose patch was
+//! refused or failed is first asked again for the same place: what became of its patch tells it little of another.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,8 @@ use crate::{
 const FOCUS: usize = 3;
 /// Words of the issue that are searched for.
 const TERMS: usize = 5;
+/// Repairs of the same nodes, where a patch model can go by what became of its patches.
+const ATTEMPTS: usize = 3;
 /// Letters of a word that is taken for a name where it stands in a title; shorter ones are words of their own.
 const NAME: usize = 4;
 /// Working graphs that are no larger are grown by two edges.
@@ -32,6 +35,8 @@ pub struct RulePlanner {
     /// Nodes that a repair was about.
     tried: BTreeSet<String>,
     focus: Vec<String>,
+    /// Repairs of the focus.
+    attempts: usize,
     /// Places that the failure passed, the innermost first.
     frames: Vec<(String, u32)>,
     /// Nodes that explorations found, the best first.
@@ -103,6 +108,7 @@ impl RulePlanner {
                         continue;
                     }
                     self.phase = Phase::Read;
+                    self.attempts = 0;
                     let commit = MemoryAction {
                         target: MemoryTarget::Explore,
                         intent: MemoryIntent::Commit,
@@ -125,6 +131,7 @@ impl RulePlanner {
                 Phase::Repair => {
                     self.phase = Phase::Judge;
                     self.round += 1;
+                    self.attempts += 1;
                     self.tried.extend(self.focus.iter().cloned());
                     let plan = self.plan(env);
                     let repair = RepairAction {
@@ -136,10 +143,12 @@ impl RulePlanner {
                 }
                 Phase::Judge => {
                     let is_mended = env.last_info().get("success") == Some(&true.into());
-                    self.phase = if is_mended {
-                        Phase::Submit
-                    } else {
-                        Phase::Expand
+                    // A search goes on by itself, whatever it is asked for.
+                    let may_learn = !env.has_searched() && became(env).is_some();
+                    self.phase = match () {
+                        () if is_mended => Phase::Submit,
+                        () if may_learn && self.attempts < ATTEMPTS => Phase::Repair,
+                        () => Phase::Expand,
                     };
                 }
                 Phase::Submit => return (ActionKind::Submit, "nothing is left to try"),
@@ -246,7 +255,21 @@ impl RulePlanner {
                 span.start, span.end
             ))
         }));
+        if self.attempts > 1 {
+            let before = became(env).map(|became| format!("Another patch than before: {became}"));
+            plan.extend(before);
+        }
         plan
+    }
+}
+
+/// What became of the last patch of the repair before, in a line.
+fn became(env: &PlannerEnv<'_>) -> Option<String> {
+    let told = env.last_info().get("feedback")?.as_array()?.last()?;
+    let line = |key: &str| told.get(key)?.as_str()?.lines().next();
+    match (line("outcome")?, line("detail")) {
+        (outcome, None | Some("")) => Some(outcome.to_owned()),
+        (outcome, Some(detail)) => Some(format!("{outcome}: {detail}")),
     }
 }
 

@@ -112,7 +112,7 @@ impl Repairer for RepairLoop {
             Err(record) => return Ok(record),
         };
         let mut record = match answered.proposed {
-            Proposed::None { code, detail } => failed(code, detail),
+            Proposed::None { code, detail } => unread(code, detail, answered.searched.is_some()),
             Proposed::Patches(proposals) => {
                 self.tried(task, &request, proposals, workplace).await?
             }
@@ -139,7 +139,10 @@ impl Repairer for RepairLoop {
             Err(record) => return Ok((record, None)),
         };
         let (mut record, proposal) = match answered.proposed {
-            Proposed::None { code, detail } => (failed(code, detail), None),
+            Proposed::None { code, detail } => {
+                let record = unread(code, detail, answered.searched.is_some());
+                (record, None)
+            }
             Proposed::Patches(proposals) => self.checked(&request, proposals, workplace).await?,
         };
         record.candidates += answered.effort.candidates;
@@ -236,7 +239,7 @@ impl RepairLoop {
                     record.candidates += usize::from(!proposal.counted);
                     record.error.get_or_insert_with(|| refused.code.to_owned());
                     if record.message.is_empty() {
-                        record.message = format!("{}: {}", refused.code, refused.detail);
+                        record.message.clone_from(&refused.detail);
                     }
                     record.feedback.push(Feedback {
                         patch: proposal.text,
@@ -293,7 +296,7 @@ impl RepairLoop {
             }
             record.message = "no patch could be tried".to_owned();
             if let Some(told) = record.feedback.first() {
-                record.message = format!("{}: {}", told.outcome, told.detail);
+                record.message.clone_from(&told.detail);
             }
             return Ok(record);
         }
@@ -481,6 +484,19 @@ fn failed(code: &str, detail: String) -> RepairRecord {
         error: Some(code.to_owned()),
         message: detail,
         ..RepairRecord::default()
+    }
+}
+
+/// Of an answer without a patch. Who searched has nothing to go by in being told so.
+fn unread(code: &str, detail: String, has_searched: bool) -> RepairRecord {
+    let feedback = Feedback {
+        patch: String::new(),
+        outcome: code.to_owned(),
+        detail: detail.clone(),
+    };
+    RepairRecord {
+        feedback: (!has_searched).then_some(feedback).into_iter().collect(),
+        ..failed(code, detail)
     }
 }
 

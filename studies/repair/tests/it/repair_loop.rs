@@ -285,6 +285,8 @@ async fn no_reply_ends_a_run_or_changes_a_byte() {
         );
         assert!(!record.ok && !record.applied && record.patch.is_empty());
         assert!(!record.message.is_empty(), "{}", case.name);
+        let told = record.feedback.first().map(|it| &it.outcome);
+        assert_eq!(told, record.error.as_ref(), "{}", case.name);
     }
     assert_eq!(tree(&mut workplace).await, before);
     workplace.close().await.unwrap();

@@ -269,7 +269,7 @@ async fn observations_have_their_sections_in_order_and_their_budget() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_repair_without_a_model_and_go_on_after_a_failure() {
-    let Some(mut stage) = Stage::new(&[WRONG, RIGHT]).await else {
+    let Some(mut stage) = Stage::new(&[WRONG, WRONG, WRONG, RIGHT]).await else {
         return;
     };
     stage.config.planner.kind = PlannerKind::Rules;
@@ -283,25 +283,32 @@ async fn rules_repair_without_a_model_and_go_on_after_a_failure() {
     let expected = [
         &["run_failed_test", "explore", "explore"][..],
         &round,
-        &["explore"],
+        &["repair", "repair", "explore"],
         &round,
         &["submit"],
     ];
     assert_eq!(names, expected.concat());
     assert!(notes.resolved && notes.stop_reason == Some(StopReason::Submitted));
-    assert_eq!(notes.faults, [("test-failed".to_owned(), 1)].into());
+    assert_eq!(notes.faults, [("test-failed".to_owned(), 3)].into());
     let asked = stage.patches.asked.lock().unwrap();
     assert_eq!(asked[0].targets[0].id, "func:calc/core.py:total:21");
     assert!(asked[0].feedback.is_empty());
     assert_eq!(asked[1].feedback[0].outcome, "test-failed");
-    // What was tried is not the focus again.
+    // Who wrote a patch of a place is asked for another one of it, and told what became of the first.
+    assert_eq!(asked[1].targets, asked[0].targets);
+    assert_eq!(asked[2].targets, asked[0].targets);
+    let before = "Another patch than before: test-failed: the tests still fail";
+    assert!(asked[1].plan.iter().any(|line| line == before));
+    assert!(!asked[0].plan.iter().any(|line| line == before));
+    assert_eq!(asked[2].feedback.len(), 2);
+    // In the end what was tried is not the focus again.
     let ids =
         |at: usize| -> Vec<&str> { asked[at].targets.iter().map(|it| it.id.as_str()).collect() };
     assert!(
-        ids(1).iter().all(|id| !ids(0).contains(id)),
+        ids(3).iter().all(|id| !ids(0).contains(id)),
         "{:?} {:?}",
         ids(0),
-        ids(1)
+        ids(3)
     );
 }
 

@@ -20,7 +20,7 @@ const SETS: [&str; 7] = [
     "tasks.train=32",
     "tasks.eval=4",
     "eval.gates=false",
-    "rl.steps=3",
+    "rl.steps=8",
     "rl.tasks_per_step=2",
 ];
 

@@ -62,7 +62,7 @@ def main():
     assert error is None and reply["status"] == "Success", (reply, error)
 
     results, metadata = utils.check_correctness(
-        url, {"inputs": ["", ""], "outputs": ["", ""]}, "int main() { return }", timeout=10, language="cpp"
+        url, {"inputs": ["", ""], "outputs": ["", ""]}, "int main() { return }", timeout=100, language="cpp"
     )
     if metadata[0]["status"] == "api_error":
         assert results == [-1, -1], metadata

@@ -27,6 +27,7 @@ mod source_store;
 mod study;
 mod task;
 mod tasks_file;
+mod test_files;
 pub mod tiny;
 pub mod wire;
 pub mod workplace;

@@ -6,7 +6,7 @@ mod prompt;
 mod recorded;
 mod reply;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use code::{
@@ -47,6 +47,8 @@ pub struct PatchRequest {
     /// What became of the attempts before, the oldest first.
     pub feedback: Vec<Feedback>,
     pub constraints: Constraints,
+    /// Files that hold tests, beside those whose names say so: no patch may change them.
+    pub of_tests: Arc<BTreeSet<String>>,
     /// What the tests of the fresh checkout were seen to do, where somebody has looked already.
     pub observed: Option<Arc<TestsObserved>>,
     /// What searches of the same episode have come to.

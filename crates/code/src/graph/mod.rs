@@ -66,7 +66,7 @@ pub use subgraph::{Subgraph, subgraph_file_name};
 pub const MAX_FILE: usize = 5 << 20;
 
 /// Changes whenever the same content would give other facts or links.
-pub const BUILDER_VERSION: u32 = 3;
+pub const BUILDER_VERSION: u32 = 4;
 
 /// A repository's files, what is in them, and how they hang together.
 #[derive(Clone, Debug, Default)]

@@ -162,10 +162,15 @@ impl From<Place> for NodeRef {
 pub fn is_test_path(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);
+    let is_python = file.ends_with(".py");
     folders
         .split('/')
-        .any(|part| matches!(part, "test" | "tests" | "testing" | "__tests__" | "spec"))
-        || stem == "conftest"
+        .any(|part| matches!(part, "test" | "tests" | "__tests__"))
+        // A package of that name is one for testing other programs, or for specifications.
+        || (!is_python && folders.split('/').any(|part| matches!(part, "testing" | "spec")))
+        || matches!(stem, "conftest" | "tests")
+        // Deeper it may be a command or a client that is called so.
+        || (stem == "test" && folders.is_empty())
         || stem.starts_with("test_")
         || stem.ends_with("_test")
         || file.contains(".test.")

@@ -246,6 +246,7 @@ impl PlannerEnv<'_> {
                 tried: self.state.tried,
                 ..Constraints::default()
             },
+            of_tests: self.sources.of_tests(),
             observed: self.sources.observed(),
             searched: self.state.searched.clone(),
         }

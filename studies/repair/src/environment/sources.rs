@@ -7,13 +7,15 @@ use std::{
 
 use code::{
     Patch, RelativePath,
-    graph::{Chunk, Contents, Excerpt, Graph, Index, ListedNode, NodeRef, is_test_path},
+    graph::{Chunk, Contents, Excerpt, Graph, Index, ListedNode, NodeRef},
 };
 use record::Fault;
 use session::Command;
 
 use super::Suspect;
-use crate::{Task, TestFramework, is_left_out, search::TestsObserved, workplace::Workplace};
+use crate::{
+    Task, is_left_out, search::TestsObserved, test_files::files_of, workplace::Workplace,
+};
 
 /// Made from the work tree of a task's own workplace. Clones share everything, and after a change of a file all but
 /// that file.
@@ -25,6 +27,8 @@ pub struct Sources {
     index: Arc<OnceLock<Index>>,
     /// Files of the tests that decide: in none of the above.
     guarded: Arc<BTreeSet<String>>,
+    /// These, and the files of all tests of the task.
+    of_tests: Arc<BTreeSet<String>>,
     /// Where commands see the work tree.
     work_tree: String,
     /// Whom the tests suspect, where the environment looks; planners name them by their number, from 1.
@@ -77,11 +81,17 @@ impl Sources {
         let work_tree = workplace.testbed().image.work_tree().to_owned();
         let contents = listed(workplace).await?;
         let guarded = guarded(task, &contents);
+        let known = contents.keys().map(String::as_str).collect();
+        let mut of_tests = files_of(&task.checks.pass_to_pass, task.public.framework, &known);
+        of_tests.extend(guarded.iter().cloned());
         let contents: Contents = contents
             .into_iter()
             .filter(|(path, _)| !guarded.contains(path))
             .collect();
-        Ok(Self::made(contents, guarded, work_tree))
+        Ok(Self {
+            of_tests: Arc::new(of_tests),
+            ..Self::made(contents, guarded, work_tree)
+        })
     }
 
     fn made(contents: Contents, guarded: BTreeSet<String>, work_tree: String) -> Self {
@@ -95,6 +105,7 @@ impl Sources {
             contents: Arc::new(contents),
             graph: Arc::new(graph),
             guarded: Arc::new(guarded),
+            of_tests: Arc::default(),
             work_tree,
             suspects: Arc::default(),
             observed: None,
@@ -123,6 +134,11 @@ impl Sources {
             observed: Some(observed),
             ..self
         }
+    }
+
+    /// Files that hold tests of the task, whatever they are called.
+    pub(super) fn of_tests(&self) -> Arc<BTreeSet<String>> {
+        self.of_tests.clone()
     }
 
     pub(super) fn observed(&self) -> Option<Arc<TestsObserved>> {
@@ -295,70 +311,15 @@ fn guarded(task: &Task, contents: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String
     if let Ok(patch) = Patch::parse(task.gold.test_patch.as_bytes()) {
         guarded.extend(patch.paths().into_iter().map(String::from));
     }
-    for id in &task.checks.fail_to_pass {
-        guarded.extend(files_of(id, task.public.framework, contents));
-    }
+    let known = contents.keys().map(String::as_str).collect();
+    let failing = &task.checks.fail_to_pass;
+    guarded.extend(files_of(failing, task.public.framework, &known));
     guarded
-}
-
-/// The files of tests that an id stands for.
-fn files_of(
-    id: &str,
-    framework: TestFramework,
-    contents: &BTreeMap<String, Vec<u8>>,
-) -> Vec<String> {
-    if framework == TestFramework::Pytest {
-        let (path, name) = id.split_once("::").unwrap_or((id, ""));
-        // The tests of documentation are named as what they are of is imported.
-        let is_documentation = name.split('[').next().is_some_and(|it| it.contains('.'));
-        let path = path.trim_start_matches("./");
-        return match is_documentation && !is_test_file(path) {
-            true => Vec::new(),
-            false => vec![path.to_owned()],
-        };
-    }
-    let mut module = id;
-    while let Some((above, _)) = module.rsplit_once('.') {
-        module = above;
-        let path = format!("{}.py", module.replace('.', "/"));
-        let below = format!("/{path}");
-        let is_it = |known: &&String| **known == path || known.ends_with(&below);
-        let mut found = contents.keys().filter(is_it).peekable();
-        if found.peek().is_some() {
-            return found.filter(|path| is_test_file(path)).cloned().collect();
-        }
-    }
-    Vec::new()
-}
-
-/// Whether `unittest` or a repository's habits have a file be one of tests.
-fn is_test_file(path: &str) -> bool {
-    let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
-    file.starts_with("test") || is_test_path(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tests_of_documentation_leave_their_sources_to_be_seen() {
-        let names = ["pack/more.py", "tests/test_more.py", "lib/app/tests.py"];
-        let contents = names.map(|name| (name.to_owned(), Vec::new())).into();
-        let of = |id: &str, framework| files_of(id, framework, &contents);
-        let (pytest, unittest) = (TestFramework::Pytest, TestFramework::Unittest);
-        for (id, framework, files) in [
-            ("pack.more.nth", unittest, [].as_slice()),
-            ("tests.test_more.Nth.test_it", unittest, &[names[1]]),
-            ("app.tests.Nth.test_it", unittest, &[names[2]]),
-            ("pack/more.py::pack.more.nth", pytest, &[]),
-            ("./tests/test_more.py::test_it[1.5]", pytest, &[names[1]]),
-            ("tests/test_more.py::test_more.helper", pytest, &[names[1]]),
-            ("checks/more.py::test_it[a.b]", pytest, &["checks/more.py"]),
-        ] {
-            assert_eq!(of(id, framework), files, "{id}");
-        }
-    }
 
     #[test]
     fn a_changed_file_is_all_that_an_episode_has_of_its_own() {

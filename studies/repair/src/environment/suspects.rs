@@ -168,7 +168,7 @@ pub(crate) fn suspects(
     }
     for failure in observed.failures.values() {
         let own = failure.frames.iter().rev();
-        let own = own.filter(|frame| !is_test_path(&frame.path));
+        let own = own.filter(|frame| !observed.is_of_tests(&frame.path));
         for (depth, frame) in own.enumerate() {
             let function = functions.around(&frame.path, frame.line);
             let suspect = function.and_then(|function| found.get_mut(&function));

@@ -30,6 +30,7 @@ use serde_json::{Map, json};
 
 use crate::{
     Checks, Facts, Gold, KeptSources, Place, Public, Task, TestFramework,
+    test_files::files_of,
     workplace::{Failure, Testbed, Workplace},
 };
 
@@ -184,7 +185,7 @@ async fn make(
 ) -> Result<Mutated, MutateError> {
     let survey = Survey::of(testbed, &mut workplaces[0], &options.name).await?;
     let files = Files::read(sources)?;
-    let candidates = files.candidates(&survey);
+    let candidates = files.candidates(&survey, testbed.framework);
     if candidates.is_empty() {
         return Err(MutateError::NothingCovered {
             name: options.name.clone(),
@@ -322,10 +323,14 @@ impl Files {
         })
     }
 
-    fn candidates(&self, survey: &Survey) -> Vec<Candidate> {
+    /// Bugs of sources that tests run. No test is a source, whatever its file is called.
+    fn candidates(&self, survey: &Survey, framework: TestFramework) -> Vec<Candidate> {
+        let known = self.texts.keys().map(RelativePath::as_str).collect();
+        let of_tests = files_of(&survey.tests, framework, &known);
         let mut candidates = Vec::new();
         for (path, text) in &self.texts {
-            if framework::is_aside(path) || !survey.lines.contains_key(path.as_str()) {
+            let is_aside = framework::is_aside(path) || of_tests.contains(path.as_str());
+            if is_aside || !survey.lines.contains_key(path.as_str()) {
                 continue;
             }
             let Ok(source) = Source::parse(text.as_str()) else {

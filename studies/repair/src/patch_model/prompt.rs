@@ -154,6 +154,7 @@ mod tests {
                 detail: "0 of 1 pass".to_owned(),
             }],
             constraints: Constraints::default(),
+            of_tests: std::sync::Arc::default(),
             observed: None,
             searched: None,
         };

@@ -141,6 +141,7 @@ mod tests {
             snippets,
             feedback: Vec::new(),
             constraints: Constraints::default(),
+            of_tests: std::sync::Arc::default(),
             observed: None,
             searched: None,
         };

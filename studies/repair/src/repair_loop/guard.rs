@@ -10,13 +10,16 @@ use super::prepare::{Changed, Refused};
 use crate::patch_model::PatchRequest;
 
 /// Refuses files of tests and files that steer how tests are run.
-pub(super) fn guard_paths(paths: &BTreeSet<RelativePath>) -> Result<(), Refused> {
+pub(super) fn guard_paths(
+    paths: &BTreeSet<RelativePath>,
+    of_tests: &BTreeSet<String>,
+) -> Result<(), Refused> {
     for path in paths {
         if STEERING.contains(&path.file_name()) {
             let detail = format!("{path} steers how tests are run and may not be changed");
             return Err(Refused::new("guarded-file", detail));
         }
-        if is_test_path(path.as_str()) {
+        if is_test_path(path.as_str()) || of_tests.contains(path.as_str()) {
             let detail = format!("{path} is a test and may not be changed; repair what it tests");
             return Err(Refused::new("guarded-test", detail));
         }

@@ -72,7 +72,7 @@ pub fn prepare(
         let detail = format!("one file may be changed, not {}", names.join(", "));
         return Err(Refused::new("multi-file-diff", detail));
     }
-    guard_paths(&paths)?;
+    guard_paths(&paths, &request.of_tests)?;
     for (path, content) in files {
         if content
             .as_deref()

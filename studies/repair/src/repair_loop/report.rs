@@ -8,6 +8,7 @@ use judge::{CaseResult, pytest::grade};
 use crate::{
     Checks, TestFramework,
     repairer::{Passed, Selected, TestFailure, TestReport},
+    test_files::files_of,
     workplace::{Ended, TestRun},
 };
 
@@ -52,7 +53,10 @@ pub(super) fn report(
     let failed = ids
         .zip(results)
         .filter(|(_, case)| **case != CaseResult::Passed);
-    let deciding = files(checks, framework);
+    let raised = run.failures.values().flat_map(|it| &it.frames);
+    let known: BTreeSet<&str> = raised.map(|frame| frame.path.as_str()).collect();
+    let deciding = checks.fail_to_pass.iter().chain(&checks.pass_to_pass);
+    let deciding = files_of(deciding, framework, &known);
     let failures = failed
         .map(|(id, case)| failure(run, id, case, &deciding))
         // What one missing name breaks is told once.
@@ -95,24 +99,6 @@ fn failure(run: &TestRun, id: &str, case: &CaseResult, deciding: &BTreeSet<Strin
             .map(|frame| format!("{}:{} {}", frame.path, frame.line, frame.function))
             .collect(),
     }
-}
-
-/// The files that the deciding tests may be in.
-fn files(checks: &Checks, framework: TestFramework) -> BTreeSet<String> {
-    let ids = checks.fail_to_pass.iter().chain(&checks.pass_to_pass);
-    let mut files = BTreeSet::new();
-    for id in ids {
-        match framework {
-            TestFramework::Pytest => {
-                files.insert(id.split("::").next().unwrap_or(id).to_owned());
-            }
-            TestFramework::Unittest => {
-                let parts: Vec<&str> = id.split('.').collect();
-                files.extend((1..parts.len()).map(|count| parts[..count].join("/") + ".py"));
-            }
-        }
-    }
-    files
 }
 
 /// The failures as the author of a patch reads them.

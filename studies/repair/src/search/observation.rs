@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use code::graph::is_test_path;
 use judge::pytest::TestStatus;
 use record::Fault;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     Issue,
+    test_files::files_of,
     workplace::{Ended, Failure, TestRequest, TestRun, Workplace},
 };
 
@@ -41,12 +43,20 @@ pub struct TestsObserved {
     /// That the leading tests take without a trace.
     pub(super) failing_seconds: f64,
     pub(super) test_runs: usize,
+    /// Files that hold tests, beside those whose names say so.
+    #[serde(default)]
+    test_files: BTreeSet<String>,
     /// Something asked for plugins of pytest, so that all later runs are with them.
     #[serde(default)]
     pub(crate) with_plugins: bool,
 }
 
 impl TestsObserved {
+    /// Whether a file is of tests.
+    pub(crate) fn is_of_tests(&self, path: &str) -> bool {
+        is_test_path(path) || self.test_files.contains(path)
+    }
+
     /// How many of some tests pass, and the first of the others of which is known why it fails.
     pub(crate) fn passing_of<'a>(&self, ids: &'a [String]) -> (usize, Option<(&'a str, &Failure)>) {
         let others: Vec<&String> = ids
@@ -162,6 +172,16 @@ pub async fn observe_after(
             observation.passing_lines.insert(id, lines);
         }
     }
+    let traced = observation.failing_lines.values();
+    let traced = traced.chain(observation.passing_lines.values());
+    let raised = observation.failures.values().flat_map(|it| &it.frames);
+    let known: BTreeSet<&str> = traced
+        .flat_map(|lines| lines.keys().map(String::as_str))
+        .chain(raised.map(|frame| frame.path.as_str()))
+        .collect();
+    let ids = observation.failing.iter().chain(&observation.passing);
+    let framework = workplace.testbed().framework;
+    observation.test_files = files_of(ids, framework, &known);
     Ok(observation)
 }
 

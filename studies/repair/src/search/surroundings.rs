@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use code::graph::is_test_path;
 
 use super::observation::TestsObserved;
 use crate::workplace::Failure;
@@ -60,13 +59,16 @@ fn is_of_machine(observed: &TestsObserved, id: &str) -> bool {
     !OF_PROGRAMS.contains(&failure.kind.as_str())
         && observed.failing_lines.contains_key(id)
         && !runs_sources(observed, id)
-        && failure.frames.iter().all(|frame| is_test_path(&frame.path))
+        && failure
+            .frames
+            .iter()
+            .all(|frame| observed.is_of_tests(&frame.path))
 }
 
 /// False also of tests that were not traced.
 fn runs_sources(observed: &TestsObserved, id: &str) -> bool {
     let lines = observed.failing_lines.get(id);
-    lines.is_some_and(|lines| lines.keys().any(|path| !is_test_path(path)))
+    lines.is_some_and(|lines| lines.keys().any(|path| !observed.is_of_tests(path)))
 }
 
 fn said(failure: &Failure) -> Option<(&str, &str)> {

@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use code::{
-    graph::is_test_path,
-    sites::{ScopeKind, Sites, Source, ast::AnyNodeRef},
-};
+use code::sites::{ScopeKind, Sites, Source, ast::AnyNodeRef};
 
 use super::observation::{Coverage, TestsObserved};
 use crate::{
@@ -34,7 +31,7 @@ pub(crate) fn spectrum(observation: &TestsObserved) -> BTreeMap<String, Weights>
     let all = observation.failing_lines.len() as f64;
     let mut weights: BTreeMap<String, Weights> = BTreeMap::new();
     for (path, lines) in failed {
-        if !path.ends_with(".py") || is_test_path(path) {
+        if !path.ends_with(".py") || observation.is_of_tests(path) {
             continue;
         }
         let passed = passed.get(path);
@@ -70,7 +67,7 @@ pub(super) fn frames_alone(observation: &TestsObserved) -> BTreeMap<String, Weig
         .values()
         .flat_map(|failure| &failure.frames);
     for frame in frames {
-        if frame.path.ends_with(".py") && !is_test_path(&frame.path) {
+        if frame.path.ends_with(".py") && !observation.is_of_tests(&frame.path) {
             let lines = weights.entry(frame.path.clone()).or_default();
             lines.insert(frame.line, 1.0);
         }
@@ -103,7 +100,7 @@ fn frames(path: &str, weights: &mut Weights, observation: &TestsObserved) {
             .frames
             .iter()
             .rev()
-            .filter(|frame| !is_test_path(&frame.path));
+            .filter(|frame| !observation.is_of_tests(&frame.path));
         let last = own.next();
         innermost.extend(
             last.filter(|frame| frame.path == path)
@@ -304,6 +301,7 @@ mod tests {
             snippets: Vec::new(),
             feedback: Vec::new(),
             constraints: crate::patch_model::Constraints::default(),
+            of_tests: std::sync::Arc::default(),
             observed: None,
             searched: None,
         };

@@ -139,6 +139,7 @@ fn request() -> PatchRequest {
         snippets: Vec::new(),
         feedback: Vec::new(),
         constraints: Constraints::default(),
+        of_tests: Arc::default(),
         observed: None,
         searched: None,
     }

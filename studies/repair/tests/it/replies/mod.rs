@@ -78,6 +78,7 @@ pub(crate) fn request() -> PatchRequest {
             outcome: "build-failed".to_owned(),
             detail: String::new(),
         }],
+        of_tests: std::sync::Arc::default(),
         observed: None,
         searched: None,
         constraints: Constraints {

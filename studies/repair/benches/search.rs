@@ -132,7 +132,7 @@ async fn one(task: &Task, options: &Options) -> Option<serde_json::Value> {
         snippets: Vec::new(),
         feedback: Vec::new(),
         constraints: Constraints::default(),
-        of_tests: Arc::default(),
+        of_tests: std::sync::Arc::default(),
         observed: None,
         searched: None,
     };

@@ -13,9 +13,7 @@ use record::Fault;
 use session::Command;
 
 use super::Suspect;
-use crate::{
-    Task, is_left_out, search::TestsObserved, test_files::files_of, workplace::Workplace,
-};
+use crate::{Task, is_left_out, search::TestsObserved, test_files::files_of, workplace::Workplace};
 
 /// Made from the work tree of a task's own workplace. Clones share everything, and after a change of a file all but
 /// that file.

@@ -18,7 +18,11 @@ mod surroundings;
 mod suspicion;
 mod trial;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use code::{Patch, RelativePath, sites::Source};
@@ -376,6 +380,12 @@ async fn suspects(
         });
     }
     keep_heaviest(&mut suspects);
+    if suspects.is_empty() && unread.is_empty() {
+        let run = observation.failing_lines.values().flat_map(BTreeMap::keys);
+        let of_tests = run.filter(|path| observation.is_of_tests(path));
+        let of_tests: BTreeSet<&String> = of_tests.collect();
+        unread.extend(of_tests.into_iter().map(|path| format!("{path} (a test)")));
+    }
     Ok((suspects, unread))
 }
 

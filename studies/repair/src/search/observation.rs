@@ -45,7 +45,7 @@ pub struct TestsObserved {
     pub(super) test_runs: usize,
     /// Files that hold tests, beside those whose names say so.
     #[serde(default)]
-    test_files: BTreeSet<String>,
+    pub(super) test_files: BTreeSet<String>,
     /// Something asked for plugins of pytest, so that all later runs are with them.
     #[serde(default)]
     pub(crate) with_plugins: bool,

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-
 use super::observation::TestsObserved;
 use crate::workplace::Failure;
 

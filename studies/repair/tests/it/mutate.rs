@@ -79,10 +79,14 @@ class TestNumbers(unittest.TestCase):
 
 /// The place with its sources kept beside a file of tasks.
 async fn place() -> Option<(Place, KeptSources, tempfile::TempDir)> {
+    place_with_tests_in("tests/test_numbers.py").await
+}
+
+async fn place_with_tests_in(path: &str) -> Option<(Place, KeptSources, tempfile::TempDir)> {
     let files = [
         ("numbers_kit/__init__.py", ""),
         ("numbers_kit/core.py", SOURCE),
-        ("tests/test_numbers.py", TESTS),
+        (path, TESTS),
     ];
     let mut place = Place::new(Unittest, &files).await?;
     let scratch = tempfile::tempdir().unwrap();
@@ -169,6 +173,23 @@ async fn tasks_are_what_their_tests_say() {
             task.id.0
         );
         assert!(!task.public.issue.title.is_empty() && !task.public.issue.body.is_empty());
+    }
+}
+
+/// Whatever they are called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_bug_is_planted_in_tests() {
+    for path in ["numbers_kit/tests.py", "numbers_kit/testnumbers.py"] {
+        let Some((place, kept, scratch)) = place_with_tests_in(path).await else {
+            return;
+        };
+        // More than there are, so that none is left out.
+        let found = made(&place, &kept, &options(&scratch, 400, 1)).await;
+        assert!(found.tasks.len() > 10, "{:?}", found.tally);
+        for task in &found.tasks {
+            let patch = &task.gold.patch;
+            assert!(patch.contains("numbers_kit/core.py"), "{patch}");
+        }
     }
 }
 

@@ -248,6 +248,61 @@ async fn who_has_run_all_tests_can_hand_that_on() {
     assert_eq!(handed.effort.test_runs + 4, alone.effort.test_runs);
 }
 
+/// Whatever they are called.
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_are_never_edited() {
+    let source =
+        "def size(text, scale=2):\n    words = text.split(' ')\n    return len(words) * scale\n";
+    let tests = "\
+import unittest
+
+from bag.core import size
+
+
+def expected():
+    return 7
+
+
+class TestSize(unittest.TestCase):
+    def test_size(self):
+        self.assertEqual(size('a b c'), expected())
+";
+    let files = [
+        ("bag/__init__.py", ""),
+        ("bag/core.py", source),
+        ("bag/testbag.py", tests),
+    ];
+    let Some(place) = Place::new(Unittest, &files).await else {
+        return;
+    };
+    let settings = SearchSettings {
+        budget: 60,
+        ..SearchSettings::default()
+    };
+    let answered = search(settings).answer(&request(), &place.testbed).await;
+    let answered = answered.unwrap();
+    assert!(answered.effort.candidates > 10);
+    let candidates = answered.log.iter();
+    let paths: BTreeSet<&str> = candidates
+        .filter_map(|line| line.fields.get("candidate")?["path"].as_str())
+        .collect();
+    assert_eq!(paths, ["bag/core.py"].into());
+
+    // Where there is nothing but tests, it is said.
+    let alone = tests.replace("from bag.core import size", "size = len");
+    let Some(place) = Place::new(Unittest, &[("bag/testbag.py", &alone)]).await else {
+        return;
+    };
+    let answered = search(SearchSettings::default())
+        .answer(&request(), &place.testbed)
+        .await
+        .unwrap();
+    let Proposed::None { detail, .. } = &answered.proposed else {
+        panic!("{:?}", answered.proposed);
+    };
+    assert!(detail.contains("bag/testbag.py (a test)"), "{detail}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_run_of_tests_has_a_line() {
     let wrong = SOURCE.replace("start + size]", "start - size]");

@@ -101,6 +101,7 @@ pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
             unknown.join(", ")
         )));
     }
+    check_predictions(&predictions).asked()?;
     let runtime = tokio::runtime::Runtime::new().failed()?;
     let (outcomes, faulted) = runtime.block_on(async {
         tokio::select! {
@@ -130,6 +131,25 @@ pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
             folder(args, &model).display()
         ))),
     }
+}
+
+/// Logs are kept by instance and model, and the report is of one model.
+fn check_predictions(predictions: &BTreeMap<String, Prediction>) -> anyhow::Result<()> {
+    let leads_out = |name: &str| name.split('/').any(|part| matches!(part, "" | "." | ".."));
+    let models: BTreeSet<String> = predictions.values().map(model_folder).collect();
+    let mut named = predictions.keys().chain(&models);
+    if let Some(name) = named.find(|name| leads_out(name)) {
+        anyhow::bail!("`{name}` cannot name a folder, and logs are kept by instance and model");
+    }
+    if models.len() > 1 {
+        let models: Vec<&str> = models.iter().map(String::as_str).collect();
+        anyhow::bail!(
+            "the predictions are of {} models, {}, and a report is of one: grade them apart",
+            models.len(),
+            models.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// By the name that predictions have for them.

@@ -34,7 +34,7 @@ pub(crate) fn located(path: &str, message: &str) -> (String, String) {
         "." | "?" => String::new(),
         path => path.to_owned(),
     };
-    let mut message = without_position(message);
+    let mut message = in_words_of_json(without_position(message));
     while let Some((inner, rest)) = message
         .strip_prefix('`')
         .and_then(|rest| rest.split_once("`: "))
@@ -60,6 +60,14 @@ fn without_position(message: &str) -> String {
             before.to_owned()
         }
         _ => message.to_owned(),
+    }
+}
+
+/// A type of this program tells nobody what a row should be.
+fn in_words_of_json(message: String) -> String {
+    match message.split_once("expected struct ") {
+        Some((found, _)) => format!("{found}expected a JSON object"),
+        None => message,
     }
 }
 

@@ -20,7 +20,7 @@ use std::{
     path::Path,
 };
 
-use dataset::{DatasetError, RowErrors};
+use dataset::{DatasetError, Place, RowError, RowErrors};
 use record::TaskId;
 use serde_json::{Map, Value};
 
@@ -87,67 +87,36 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
     };
     let mut columns = None;
     let mut known = HashMap::new();
-    let mut add = |read: Result<Task, dataset::RowError>, number: u64| {
-        let count = |counts: &mut BTreeMap<String, u64>, what: &str| {
-            *counts.entry(what.to_owned()).or_default() += 1;
-        };
-        count(&mut adapted.counts, "rows");
-        match read {
-            Ok(task) => match known.insert(task.id.0.clone(), number) {
-                None => {
-                    let gold = &task.gold.patch;
-                    if gold.is_empty() {
-                        count(&mut adapted.counts, "tasks without a gold patch");
-                    } else if code::Patch::parse(gold.as_bytes()).is_err() {
-                        count(&mut adapted.counts, "tasks whose gold patch is no diff");
-                    }
-                    adapted.tasks.push(task);
-                    None
-                }
-                Some(before) => Some((task.id, before)),
-            },
-            Err(error) => {
-                count(&mut adapted.counts, "rejected rows");
-                adapted.rejected.push(error);
-                None
-            }
-        }
-    };
-    let twice = |(id, before): (TaskId, u64)| format!("row {before} is `{}` too", id.0);
-    let mut again = Vec::new();
     if format == Format::Harbor {
         for (number, folder) in (1..).zip(harbor::directories(path)?) {
-            if let Some(found) = add(harbor::read(&folder, number, options), number) {
-                again.push(dataset::RowError {
+            let place = Place::Row(number);
+            let read = harbor::read(&folder, number, options).and_then(|task| {
+                once(task, place, &mut known).map_err(|message| RowError {
                     path: folder,
-                    place: dataset::Place::Row(number),
+                    place,
                     field: "task.name".to_owned(),
-                    message: twice(found),
-                });
-            }
+                    message,
+                })
+            });
+            adapted.add(read);
         }
     } else {
-        for (number, record) in (1..).zip(records(path, "instance_id")?) {
+        for record in records(path, "instance_id")? {
             let record = record?;
             if columns.is_none() {
                 columns = record.object().ok();
             }
-            let task = match format {
+            let read = match format {
                 Format::R2eGym => r2e_gym::read(&record, options),
                 Format::GraphPlanner => graph_planner::read(&record, options, path),
                 Format::SweBench | Format::Harbor => swe_bench::read(&record, options),
             };
-            if let Some(found) = add(task, number) {
-                again.push(record.error("", twice(found)));
-            }
+            let read = read.and_then(|task| {
+                let told = once(task, record.place(), &mut known);
+                told.map_err(|message| record.error("", message))
+            });
+            adapted.add(read);
         }
-    }
-    for error in again {
-        *adapted
-            .counts
-            .entry("rejected rows".to_owned())
-            .or_default() += 1;
-        adapted.rejected.push(error);
     }
     if adapted.counts.is_empty() {
         return Err(DatasetError::Empty {
@@ -158,6 +127,40 @@ pub fn adapt(format: Format, path: &Path, options: &Options) -> Result<Adapted, 
         adapted.hint = hint(format, &columns);
     }
     Ok(adapted)
+}
+
+/// `task`, unless one before has its name; `known` are the names, and where they stand.
+fn once(task: Task, place: Place, known: &mut HashMap<String, Place>) -> Result<Task, String> {
+    let TaskId(id) = &task.id;
+    match known.get(id) {
+        Some(before) => Err(format!("{before} is `{id}` too")),
+        None => {
+            known.insert(id.clone(), place);
+            Ok(task)
+        }
+    }
+}
+
+impl Adapted {
+    fn add(&mut self, read: Result<Task, RowError>) {
+        let mut count = |what: &str| *self.counts.entry(what.to_owned()).or_default() += 1;
+        count("rows");
+        match read {
+            Ok(task) => {
+                let gold = &task.gold.patch;
+                if gold.is_empty() {
+                    count("tasks without a gold patch");
+                } else if code::Patch::parse(gold.as_bytes()).is_err() {
+                    count("tasks whose gold patch is no diff");
+                }
+                self.tasks.push(task);
+            }
+            Err(error) => {
+                count("rejected rows");
+                self.rejected.push(error);
+            }
+        }
+    }
 }
 
 /// What the columns of a row say of its format, where they say that it is another.

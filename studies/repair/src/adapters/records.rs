@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use dataset::{DatasetError, Row, RowError, Rows};
+use dataset::{DatasetError, Place, Row, RowError, Rows};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -85,6 +85,26 @@ impl Record {
             row: self.row.clone(),
             within: Some((self.field(field), value)),
         })
+    }
+
+    /// Where it stands in its file.
+    pub fn place(&self) -> Place {
+        self.row.place()
+    }
+
+    /// An error unless `name`, which stands at `field`, can name a file or a folder of it, and images.
+    ///
+    /// # Errors
+    /// It would lead out of where it is to be.
+    pub fn check_name(&self, field: &str, name: &str) -> Result<(), RowError> {
+        let leads_out = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
+        match leads_out {
+            true => Err(self.error(
+                field,
+                format!("`{name}` cannot name a folder, and logs are kept by it"),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The key under which an object holds it.

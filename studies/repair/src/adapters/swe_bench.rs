@@ -26,6 +26,7 @@ pub(super) fn read(record: &Record, options: &Options) -> Result<Task, RowError>
             return Err(record.error(field, "must not be empty"));
         }
     }
+    record.check_name("instance_id", &instance.instance_id)?;
     if let Some(key) = record.key()
         && key != instance.instance_id
     {

@@ -439,10 +439,11 @@ async fn lines_are_those_that_each_test_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_loops_leave_the_next_test_its_lines() {
+async fn long_loops_hide_no_lines() {
     let test = "\
 import unittest
-from core import double
+from posixpath import normcase
+from core import double, forever
 
 
 class TestDouble(unittest.TestCase):
@@ -452,8 +453,18 @@ class TestDouble(unittest.TestCase):
 
     def test_2_short(self):
         double(5)
+
+    def test_3_after_calls_of_others(self):
+        for number in range(700_000):
+            normcase('a')
+        double(5)
+
+    def test_4_after_a_loop_of_its_own(self):
+        forever(700_000)
+        double(5)
 ";
-    let core = SOURCE.replace("package.", "");
+    let core = SOURCE.replace("package.", "")
+        + "\n\ndef forever(times):\n    for number in range(times):\n        last = number\n    return last\n";
     let Some(place) = Place::new(Unittest, &[("core.py", &core), ("test_it.py", test)]).await
     else {
         return;
@@ -467,6 +478,10 @@ class TestDouble(unittest.TestCase):
     let lines = |name: &str| &run.lines[&format!("test_it.TestDouble.{name}")]["core.py"];
     assert_eq!(lines("test_1_long"), &[5, 7], "{}", run.output);
     assert_eq!(lines("test_2_short"), &[5, 6, 11]);
+    assert_eq!(lines("test_3_after_calls_of_others"), &[5, 6, 11]);
+    let last = core.lines().count() as u32;
+    let own = [5, 6, 11, 11, last - 2, last];
+    assert_eq!(lines("test_4_after_a_loop_of_its_own"), &own);
     workplace.close().await.unwrap();
 }
 

@@ -91,10 +91,11 @@ class Records:
 class Lines:
     """Which lines of the work tree's own sources run, between one `take` and the next.
 
-    Interpreters before 3.12 are slowed manifold by being asked at every line. There, after so many events that tell
-    nothing new, lines are not looked at until the next `take`."""
+    Interpreters before 3.12 are slowed manifold by being asked at every line and call. There, until the next `take`,
+    the lines of a function are not looked at after so many events in it that told nothing new, and nothing is after
+    so many calls."""
 
-    PATIENCE = 500_000
+    LINES, CALLS = 500_000, 5_000_000
 
     def __init__(self):
         self.seen = set()
@@ -112,28 +113,32 @@ class Lines:
     def trace(self):
         import threading
 
-        self.left = self.PATIENCE
+        # By code object, events that told nothing new.
+        self.known, self.calls = {}, 0
         threading.settrace(self.called)
         sys.settrace(self.called)
 
     def called(self, frame, event, argument):
-        self.left -= 1
-        if self.left < 0:
+        code = frame.f_code
+        if relative(code.co_filename) is not None and self.known.get(code, 0) < self.LINES:
+            return self.stepped
+        self.calls += 1
+        if self.calls > self.CALLS:
             sys.settrace(None)
-            return None
-        return self.stepped if relative(frame.f_code.co_filename) is not None else None
+        return None
 
     def stepped(self, frame, event, argument):
         if event == "line":
-            line = (frame.f_code.co_filename, frame.f_lineno)
+            code = frame.f_code
+            line = (code.co_filename, frame.f_lineno)
             if line not in self.seen:
                 self.seen.add(line)
-                self.left = self.PATIENCE
+                self.known[code] = self.calls = 0
             else:
-                self.left -= 1
-                if self.left < 0:
-                    sys.settrace(None)
-                    return None
+                known = self.known[code] = self.known.get(code, 0) + 1
+                if known >= self.LINES:
+                    # To return nothing would leave the frame as it is.
+                    frame.f_trace_lines = False
         return self.stepped
 
     def started(self, code, offset):

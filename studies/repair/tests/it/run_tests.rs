@@ -479,8 +479,8 @@ class TestDouble(unittest.TestCase):
     assert_eq!(lines("test_1_long"), &[5, 7], "{}", run.output);
     assert_eq!(lines("test_2_short"), &[5, 6, 11]);
     assert_eq!(lines("test_3_after_calls_of_others"), &[5, 6, 11]);
-    let last = core.lines().count() as u32;
-    let own = [5, 6, 11, 11, last - 2, last];
+    // The loop's own function was given up before its last line.
+    let own = [5, 6, 11, 15, 16];
     assert_eq!(lines("test_4_after_a_loop_of_its_own"), &own);
     workplace.close().await.unwrap();
 }

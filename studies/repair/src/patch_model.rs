@@ -30,9 +30,12 @@ pub use reply::read_reply;
 /// The role that a policy is bound to which writes patches.
 pub const PATCHER: &str = "patcher";
 
-/// The code of an answer without patches because the episode's budget of candidates is spent, or all candidates
-/// that there are were tried: it ends the episode.
+/// The code of an answer without patches because the episode's budget of candidates is spent: it ends the episode.
 pub const SPENT: &str = "budget-spent";
+
+/// The code of an answer without patches because there is no candidate that was not tried, whatever of the budget is
+/// left: it ends the episode.
+pub const EXHAUSTED: &str = "candidates-exhausted";
 
 /// What a patch model is told (spec, sections 4.1 and 10.5).
 #[derive(Clone, Debug)]
@@ -135,9 +138,17 @@ pub struct Answered {
     /// The runs of tests that it took, as lines of `logs/test_runs.jsonl`.
     pub log: Vec<LogLine>,
     /// There is nothing to ask for after these patches, and why.
-    pub spent: Option<String>,
+    pub spent: Option<NothingLeft>,
     /// For the next request of the episode; `None` where there is nothing to go on from.
     pub searched: Option<Arc<Searched>>,
+}
+
+/// Why a patch model has no other patch for an episode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NothingLeft {
+    /// [`SPENT`] or [`EXHAUSTED`].
+    pub code: &'static str,
+    pub detail: String,
 }
 
 impl From<Proposed> for Answered {

@@ -103,7 +103,8 @@ pub struct RepairRecord {
     pub changed_files: Vec<String>,
     /// The patched files are Python.
     pub lint_ok: bool,
-    /// Candidates that were tried: those that the patch model ran itself, else the patches that it proposed.
+    /// Candidates whose tests were run: those that the patch model ran itself, else those of the patches that it
+    /// proposed.
     pub candidates: usize,
     /// Of the best patch.
     #[serde(skip_serializing_if = "Option::is_none")]

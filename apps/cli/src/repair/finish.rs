@@ -61,7 +61,7 @@ impl Ending<'_> {
                 "patch": notes.patch,
                 "partial": self.partial,
                 "steps": notes.steps.len(),
-                "stop_reason": notes.stop_reason,
+                "stop_reason": notes.ended_by(),
                 "why": (!notes.resolved).then(|| self.why()),
                 "fallbacks": fallbacks,
                 "candidates": notes.candidates,
@@ -145,24 +145,28 @@ impl Ending<'_> {
                 "the planner took all {} that it has (--max-steps)",
                 count_of(self.args.max_steps as usize, "step")
             ),
-            Some(StopReason::BudgetSpent) => {
-                let details = notes.steps.iter().rev();
-                let mut details = details.filter_map(|step| step.info["detail"].as_str());
-                let detail = details.next().unwrap_or("no candidate is left");
+            Some(StopReason::BudgetSpent) => self.last_detail("no candidate is left").to_owned(),
+            Some(StopReason::CandidatesExhausted) => {
+                let detail = self.last_detail("there are no other candidates");
                 let budget = self.args.budget as usize;
-                match budget.checked_sub(notes.candidates) {
-                    Some(left @ 1..) if self.args.patch_model.is_none() => format!(
-                        "{detail}. {left} of {budget} candidates (--budget) are left: the search knows no other \
-                         edit of the lines that the failing tests run"
-                    ),
-                    _ => detail.to_owned(),
-                }
+                let left = budget.saturating_sub(notes.candidates);
+                format!(
+                    "{detail}. {left} of {budget} candidates (--budget) are left: the search knows no other edit of \
+                     the lines that the failing tests run"
+                )
             }
             Some(StopReason::RepositoryOperations) => {
                 "the planner looked at the repository as often as it may".to_owned()
             }
             _ => "the planner had nothing left to try".to_owned(),
         }
+    }
+
+    /// What the last step that has something to say of its end says of it.
+    fn last_detail<'b>(&'b self, otherwise: &'b str) -> &'b str {
+        let details = self.notes.steps.iter().rev();
+        let mut details = details.filter_map(|step| step.info["detail"].as_str());
+        details.next().unwrap_or(otherwise)
     }
 }
 

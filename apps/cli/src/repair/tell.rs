@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use record::Fault;
 use repair::{
     Issue,
-    patch_model::{Answered, PatchModel, PatchRequest, SPENT},
+    patch_model::{Answered, EXHAUSTED, PatchModel, PatchRequest, SPENT},
     play::StepNote,
     search::{Fate, TestsObserved, Tried},
     workplace::Testbed,
@@ -201,7 +201,8 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     let detail = text(&info["detail"]).unwrap_or_default();
     match text(&info["error"]) {
         // Why is said at the end.
-        Some(error) if error == SPENT => screen.say("     nothing is left to try"),
+        Some(error) if error == SPENT => screen.say("     the budget of candidates is spent"),
+        Some(error) if error == EXHAUSTED => screen.say("     nothing is left to try"),
         Some(_) if feedback.is_some_and(|tried| tried.iter().any(|it| it["detail"] == *detail)) => {
         }
         Some(error) => {

@@ -101,6 +101,13 @@ fn an_end_without_a_patch_is_told_with_its_cause_and_its_numbers() {
         })
     );
     assert!(said["candidates"].as_u64().unwrap() < 2000);
+    assert_eq!(said["stop_reason"], "candidates_exhausted");
+    let output = repair(scratch.path(), &shop, &["--json", "--budget", "2"])
+        .output()
+        .unwrap();
+    assert_says(&output, 1, &["the budget of candidates is spent"]);
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["stop_reason"], "budget_spent");
 }
 
 #[test]

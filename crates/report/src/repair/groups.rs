@@ -35,8 +35,8 @@ const COSTS: [(&str, &str, Write); 3] = [
 
 const ABOUT_BASELINES: &str = "Planners that nobody trained, on the same tasks with the same number of candidates, \
                                beside those of this run.";
-const ABOUT_ENDS: &str = "Share of the episodes; “gave up” is a planner that had nothing left to try, “timeout” the \
-                          time limit of episodes.";
+const ABOUT_ENDS: &str = "Share of the episodes; “gave up” is a planner that had nothing left to try, “candidates \
+                          exhausted” a search that had none, “timeout” the time limit of episodes.";
 
 /// One table a grouping.
 #[derive(Clone, Debug, PartialEq, Serialize)]

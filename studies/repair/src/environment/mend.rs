@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     action::RepairAction,
-    patch_model::{Constraints, PatchRequest, PlanTarget, SPENT},
+    patch_model::{Constraints, EXHAUSTED, PatchRequest, PlanTarget, SPENT},
     repairer::{RepairRecord, Selected, TestReport},
 };
 
@@ -253,14 +253,16 @@ impl PlannerEnv<'_> {
     }
 }
 
-/// A patch that there is not, or that was not kept, is an error; a spent budget ends the episode.
+/// A patch that there is not, or that was not kept, is an error; where there is none left to ask for, the episode ends.
 pub(super) fn tell_error(done: &mut Done, record: &RepairRecord) {
     if let Some(error) = &record.error {
         done.event = Event::Error;
         done.tell("detail", record.message.as_str());
-        if error == SPENT {
-            done.ends = Some(StopReason::BudgetSpent);
-        }
+        done.ends = match error.as_str() {
+            SPENT => Some(StopReason::BudgetSpent),
+            EXHAUSTED => Some(StopReason::CandidatesExhausted),
+            _ => done.ends,
+        };
     }
 }
 

@@ -100,8 +100,10 @@ pub enum StopReason {
     /// A verified repair, where that ends the episode.
     Repaired,
     MaxSteps,
-    /// The patch model may try no more candidates, or has no more.
+    /// The patch model may try no more candidates.
     BudgetSpent,
+    /// The patch model has no candidate that it has not tried, and may try more.
+    CandidatesExhausted,
     RepositoryOperations,
     /// The episode's own time is over.
     Timeout,
@@ -274,6 +276,11 @@ impl<'a> PlannerEnv<'a> {
         self.state.ended
     }
 
+    /// Whether the last step was a repair whose tests pass.
+    pub fn is_mended(&self) -> bool {
+        self.state.last.get("success") == Some(&true.into())
+    }
+
     /// The info of the last step; empty before the first.
     pub fn last_info(&self) -> &Map<String, Value> {
         &self.state.last
@@ -415,7 +422,11 @@ impl StopReason {
     fn is_limit(self) -> bool {
         match self {
             Self::MaxSteps | Self::RepositoryOperations | Self::Timeout => true,
-            Self::Submitted | Self::FailedSubmit | Self::Repaired | Self::BudgetSpent => false,
+            Self::Submitted
+            | Self::FailedSubmit
+            | Self::Repaired
+            | Self::BudgetSpent
+            | Self::CandidatesExhausted => false,
         }
     }
 }

@@ -75,9 +75,11 @@ impl ModelPlanner {
         };
         if let (Err(fault), true) = (&choice.reply.action, self.config.rule_fallback) {
             let by_rule = self.rules.next(env);
-            choice.fallback = Some(fault.to_string());
-            choice.gives_up = by_rule.gives_up;
-            choice.reply = by_rule.reply;
+            // Where rules have nothing left, the model may have: it is told what was wrong and asked on.
+            if !by_rule.gives_up || env.is_mended() {
+                choice.fallback = Some(fault.to_string());
+                choice.reply = by_rule.reply;
+            }
         }
         choice
     }

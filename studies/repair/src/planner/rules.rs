@@ -142,11 +142,10 @@ impl RulePlanner {
                     return (ActionKind::Repair(repair), "mend it");
                 }
                 Phase::Judge => {
-                    let is_mended = env.last_info().get("success") == Some(&true.into());
                     // A search goes on by itself, whatever it is asked for.
                     let may_learn = !env.has_searched() && became(env).is_some();
                     self.phase = match () {
-                        () if is_mended => Phase::Submit,
+                        () if env.is_mended() => Phase::Submit,
                         () if may_learn && self.attempts < ATTEMPTS => Phase::Repair,
                         () => Phase::Expand,
                     };

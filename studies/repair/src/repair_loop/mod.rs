@@ -25,7 +25,7 @@ use session::SnapshotId;
 use crate::{
     Task,
     patch_model::{
-        Answered, Feedback, PATCHER, PatchModel, PatchRequest, Proposal, Proposed, SPENT,
+        Answered, Feedback, NothingLeft, PATCHER, PatchModel, PatchRequest, Proposal, Proposed,
     },
     repairer::{RepairRecord, Repairer, Selected, TestReport},
     search::TestsObserved,
@@ -117,9 +117,9 @@ impl Repairer for RepairLoop {
                 self.tried(task, &request, proposals, workplace).await?
             }
         };
-        if let Some(why) = answered.spent.filter(|_| !record.ok) {
-            record.error = Some(SPENT.to_owned());
-            record.message = why;
+        if let Some(NothingLeft { code, detail }) = answered.spent.filter(|_| !record.ok) {
+            record.error = Some(code.to_owned());
+            record.message = detail;
         }
         record.candidates += answered.effort.candidates;
         record.test_runs += answered.effort.test_runs;
@@ -236,7 +236,6 @@ impl RepairLoop {
                     return Ok((record, Some(candidate.proposal)));
                 }
                 Err(refused) => {
-                    record.candidates += usize::from(!proposal.counted);
                     record.error.get_or_insert_with(|| refused.code.to_owned());
                     if record.message.is_empty() {
                         record.message.clone_from(&refused.detail);
@@ -269,11 +268,12 @@ impl RepairLoop {
         let mut candidates = Vec::new();
         let mut known = BTreeSet::new();
         for proposal in proposals {
-            record.candidates += usize::from(!proposal.counted);
             let files = files(&proposal, workplace).await?;
             let prepared = prepare(&proposal, &files, request, self.settings.around(), &known);
             match prepared {
                 Ok(prepared) => {
+                    // What is refused before any test runs was not tried.
+                    record.candidates += usize::from(!proposal.counted);
                     known.insert(prepared.patch_id.clone());
                     candidates.push(Candidate { proposal, prepared });
                 }

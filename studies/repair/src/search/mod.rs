@@ -31,7 +31,10 @@ use record::Fault;
 use rollout::Cx;
 
 use crate::{
-    patch_model::{Answered, Effort, PatchModel, PatchRequest, Proposal, Proposed, SPENT},
+    patch_model::{
+        Answered, EXHAUSTED, Effort, NothingLeft, PatchModel, PatchRequest, Proposal, Proposed,
+        SPENT,
+    },
     workplace::{Testbed, Workplace},
 };
 pub use concern::{Sought, foremost, of_concern_to};
@@ -245,7 +248,12 @@ impl Search {
                 (Proposed::Patches(vec![proposal]), None)
             }
             None => {
-                let mut detail = self.spent(tried + trials.candidates, &searched, failing);
+                let all = tried + trials.candidates;
+                let mut detail = self.spent(all, &searched, failing);
+                let code = match all < budget {
+                    true => EXHAUSTED,
+                    false => SPENT,
+                };
                 if !unread.is_empty() {
                     detail += &format!("; what it cannot edit: {}", unread.join(", "));
                 }
@@ -258,13 +266,11 @@ impl Search {
                             ", candidate {number}, which mends {mended} of {failing} failing tests"
                         );
                         proposal.confidence = mended as f64 / failing as f64;
-                        (Proposed::Patches(vec![proposal]), Some(detail))
+                        let left = NothingLeft { code, detail };
+                        (Proposed::Patches(vec![proposal]), Some(left))
                     }
                     // Another plan would lead to the same candidates.
-                    None => {
-                        let code = SPENT;
-                        (Proposed::None { code, detail }, None)
-                    }
+                    None => (Proposed::None { code, detail }, None),
                 }
             }
         };

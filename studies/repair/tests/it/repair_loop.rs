@@ -222,7 +222,8 @@ async fn the_patch_that_mends_is_kept_and_the_others_are_told() {
         (1, 1, 1)
     );
     assert_eq!(kept.changed_files, ["package/core.py"]);
-    assert_eq!((kept.candidates, kept.confidence), (4, 0.3));
+    // The third is the second once more: it is refused and no candidate.
+    assert_eq!((kept.candidates, kept.confidence), (3, 0.3));
     assert!(kept.tests.as_ref().unwrap().passed);
     assert_eq!(workplace.diff().await.unwrap(), kept.patch);
     let log = workplace.take_log();

@@ -9,7 +9,7 @@ use record::LogLine;
 use repair::{
     Issue,
     TestFramework::Unittest,
-    patch_model::{Answered, Constraints, PatchRequest, PlanTarget, Proposed, SPENT},
+    patch_model::{Answered, Constraints, EXHAUSTED, PatchRequest, PlanTarget, Proposed, SPENT},
     search::{Search, SearchSettings, Sought, observe_after},
 };
 
@@ -694,13 +694,15 @@ async fn where_nothing_mends_most_tests_the_best_that_breaks_none_is_proposed_on
     };
     let summary = &patches[0].summary;
     assert!(summary.ends_with("mends 1 of 4 failing tests"), "{summary}");
-    let why = first.spent.as_deref().unwrap_or_default();
+    let left = first.spent.as_ref().unwrap();
+    assert_eq!(left.code, EXHAUSTED);
+    let why = &left.detail;
     assert!(why.contains("mends 1 of them and breaks none"), "{why}");
     asked.constraints.tried = first.effort.candidates;
     asked.searched = first.searched.clone();
     let second = search.answer(&asked, &place.testbed).await.unwrap();
-    let is_spent = matches!(&second.proposed, Proposed::None { code, .. } if *code == SPENT);
-    assert!(is_spent && second.effort.candidates == 0, "{second:?}");
+    let is_over = matches!(&second.proposed, Proposed::None { code, .. } if *code == EXHAUSTED);
+    assert!(is_over && second.effort.candidates == 0, "{second:?}");
 }
 
 #[test]

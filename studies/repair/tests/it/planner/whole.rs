@@ -89,17 +89,25 @@ async fn a_search_that_has_no_more_candidates_ends_the_episode() {
         return;
     };
     stage.config.planner.kind = PlannerKind::Rules;
-    for budget in [5, 5000] {
+    let ends = [
+        (5, StopReason::BudgetSpent, "budget-spent"),
+        (
+            5000,
+            StopReason::CandidatesExhausted,
+            "candidates-exhausted",
+        ),
+    ];
+    for (budget, stop_reason, code) in ends {
         stage.repairer = Some(searching(budget));
         let notes = stage.play(&[]).await;
-        assert_eq!(notes.stop_reason, Some(StopReason::BudgetSpent));
+        assert_eq!(notes.stop_reason, Some(stop_reason));
         assert!(!notes.resolved && notes.patch.is_empty());
         let repairs = notes
             .steps
             .iter()
             .filter(|step| step.info["kind"] == "repair");
         assert_eq!(repairs.count(), 1);
-        assert_eq!(notes.faults["budget-spent"], 1);
+        assert_eq!(notes.faults[code], 1);
         assert_eq!(notes.candidates == budget, budget == 5);
     }
 }

@@ -38,6 +38,8 @@ pub struct Config {
     pub scratch: PathBuf,
     /// A folder of this machine that programs may change, kept from run to run.
     pub workspace: Option<Workspace>,
+    /// Programs of a slot reach each other by `127.0.0.1` and `::1`, and nobody else. At [`Tier::Namespaces`] alone.
+    pub loopback: bool,
 }
 
 /// Which walls to use.
@@ -101,6 +103,7 @@ impl Config {
             runs_per_slot: 2000,
             scratch: PathBuf::from("/tmp"),
             workspace: None,
+            loopback: false,
         }
     }
 }

@@ -14,7 +14,7 @@ use libc::pid_t;
 
 use crate::{InputFile, Workspace, disk, files, ids, sys, workspace::Opened};
 
-/// The namespaces of a slot. The network namespace stays empty: not even loopback is up.
+/// The namespaces of a slot. The network namespace has nothing but a loopback, which is down unless asked for.
 pub(crate) const SLOT_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID

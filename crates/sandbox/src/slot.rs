@@ -222,6 +222,9 @@ impl<'a> Home<'a> {
                     .into_iter()
                     .chain(setup.readable.clone())
                     .collect();
+                if setup.config.loopback {
+                    sys::raise_loopback()?;
+                }
                 changes = jail::enter_root(&binds, setup.config.workspace.as_ref())?;
                 // After the change of ids, which would cancel it. All others end with this pid 1.
                 sys::die_with_parent()?;

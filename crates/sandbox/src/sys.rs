@@ -322,6 +322,25 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
     prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong)
 }
 
+/// Raises the loopback of the network namespace that the caller is in, with its addresses 127.0.0.1 and `::1`. Needs
+/// the capability to administer that network.
+pub(crate) fn raise_loopback() -> io::Result<()> {
+    // SAFETY: makes a descriptor, which is ours from here on.
+    let socket = unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?)
+    };
+    // SAFETY: an all-zero request is a valid one.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (letter, place) in b"lo".iter().zip(&mut request.ifr_name) {
+        *place = *letter as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the kernel reads the request, which outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })?;
+    Ok(())
+}
+
 /// Closes every descriptor except 0 to 2 and `keep`.
 pub(crate) fn close_others(keep: &[RawFd]) {
     let mut keep: Vec<u32> = keep

@@ -191,6 +191,39 @@ async fn commands_are_never_the_hosts_root_and_files_never_theirs() {
 }
 
 #[tokio::test]
+async fn commands_reach_each_other_over_a_loopback_of_their_own() {
+    let place = Place::new();
+    let Some(backend) = open(place.config()).await else {
+        return;
+    };
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let script = "
+import socket, sys, threading
+server = socket.create_server(('127.0.0.1', 0))
+def answer():
+    client, _ = server.accept()
+    client.sendall(b'heard')
+    client.close()
+threading.Thread(target=answer).start()
+print(socket.create_connection(server.getsockname()).recv(5).decode())
+try:
+    socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+except OSError as error:
+    print(type(error).__name__)
+";
+    let port = outside.local_addr().unwrap().port();
+    let mut session = backend.start(&place.image()).await.unwrap();
+    let command = Command::new(["python3", "-c", script, &port.to_string()], LIMITS);
+    let outcome = session.exec(&command).await.unwrap();
+    assert_eq!(
+        (outcome.stdout.text(), outcome.stderr.text()),
+        ("heard\nConnectionRefusedError\n".into(), "".into())
+    );
+    session.stop().await.unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[tokio::test]
 async fn what_commands_write_is_bounded() {
     let place = Place::new();
     let Some(backend) = open(place.config()).await else {

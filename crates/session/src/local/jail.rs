@@ -97,6 +97,8 @@ impl Jail {
                 .map(str::to_owned)
                 .to_vec(),
             preload_on_mention: Vec::new(),
+            // Tests of repositories serve and ask themselves.
+            loopback: true,
             workspace: Some(Workspace {
                 place: PathBuf::from(&plan.place),
                 tree,

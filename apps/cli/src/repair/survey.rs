@@ -12,7 +12,7 @@ use repair::{
     Checks, Issue, Task, Testbeds,
     search::{
         SearchSettings, Sought, TestsObserved, failing_by_surroundings, foremost, observe_after,
-        of_concern_to,
+        of_concern_to, speaks_of_any,
     },
     workplace::{Ended, Failure as TestFailure, TIMEOUT, TestRequest, TestRun, Workplace},
 };
@@ -338,6 +338,14 @@ impl Survey {
         } else if let (Some(first), true) = (asked.first(), asked.len() < n_failing) {
             screen.say(format!(
                 "note: {who} {} of the {n_failing} failing tests, {first} the first; the others may go on failing{how}",
+                asked.len()
+            ));
+        }
+        let says_anything = !issue.title.is_empty() || !issue.body.is_empty();
+        if asked.len() > 1 && says_anything && !speaks_of_any(observed, issue) {
+            screen.say(format!(
+                "note: the issue speaks of none of the {} failing tests by its name, its failure or the values that \
+                 differ, so all must pass{how}",
                 asked.len()
             ));
         }

@@ -1,14 +1,16 @@
 //! Which failing tests an issue is about: a checkout may have others, which fail for reasons of their own and would
 //! go on failing whatever repairs the issue.
 //!
-//! A test is spoken of when the issue has the words of its failure, the place where it failed or the test's name.
-//! Those that run lines which the tests spoken of make suspicious belong to them. Where an issue speaks of no
-//! test, all that fail are its concern but for those that fail by what surrounds the program.
+//! Those that run lines which the tests spoken of ([`super::spoken`]) make suspicious belong to them. Where an issue
+//! speaks of no test, all that fail are its concern but for those that fail by what surrounds the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    observation::TestsObserved, surroundings::failing_by_surroundings, suspicion::spectrum,
+    observation::TestsObserved,
+    spoken::{function, spoken_of},
+    surroundings::{failing_by_surroundings, lacks_fixture},
+    suspicion::spectrum,
 };
 use crate::{Issue, workplace::Failure};
 
@@ -44,19 +46,15 @@ pub fn foremost(
     first.map(|(_, _, place)| failing[*place].clone()).collect()
 }
 
-/// What the words of a failure count, where it failed, its kind, the test's name as it stands in the source, and the
-/// words of its name.
-const WORDS: u32 = 3;
-const PLACE: u32 = 2;
-const KIND: u32 = 1;
-const NAME: u32 = 3;
-const NAME_WORDS: u32 = 2;
-/// A test that counts less is not spoken of.
-const SPOKEN_OF: u32 = 3;
-/// Shorter words of a failure, and shorter names, stand in many texts.
-const MIN_WORDS: usize = 8;
-/// Lines that weigh at least so much of what the heaviest weighs tie tests together.
-const TIE: f64 = 0.3;
+/// Lines that weigh at least this share of what the heaviest weighs tie tests together: the more tests are spoken of, the
+/// better it is known which lines are theirs, and the more alike those of others must be. 0.3 for one test, 0.85 for 26.
+fn tie(n_spoken: usize) -> f64 {
+    let n_spoken = n_spoken as f64;
+    (n_spoken / (n_spoken + TIE_HALF)).sqrt()
+}
+
+/// So many tests are worth a tie of the root of a half.
+const TIE_HALF: f64 = 10.0;
 
 /// `observation` without the failing tests that are no concern of `issue`.
 pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> TestsObserved {
@@ -67,24 +65,27 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
         ..
     } = &observation;
     let spoken = spoken_of(failing_lines.keys(), failures, issue, named);
-    if spoken.is_empty() {
-        let aside = failing_by_surroundings(&observation);
-        return without(observation, |id| aside.contains(id));
-    }
     let mut alone = observation.clone();
     alone.failing_lines.retain(|id, _| spoken.contains(id));
     let weights = spectrum(&alone);
+    let is_seen = !weights.is_empty() || spectrum(&observation).is_empty();
+    if spoken.is_empty() || !is_seen {
+        let aside = failing_by_surroundings(&observation);
+        return without(observation, |id| aside.contains(id));
+    }
     let heaviest = weights.values().flat_map(|lines| lines.values());
-    let least = (TIE * heaviest.copied().fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
+    let least = tie(spoken.len()) * heaviest.copied().fold(0.0, f64::max);
+    let least = least.max(f64::MIN_POSITIVE);
     let all = observation.failing_lines.len();
     observation.failing_lines.retain(|id, coverage| {
         spoken.contains(id)
-            || coverage.iter().any(|(path, lines)| {
-                weights.get(path).is_some_and(|weights| {
-                    let mut weights = lines.iter().filter_map(|line| weights.get(line));
-                    weights.any(|weight| *weight >= least)
+            || !observation.failures.get(id).is_some_and(lacks_fixture)
+                && coverage.iter().any(|(path, lines)| {
+                    weights.get(path).is_some_and(|weights| {
+                        let mut weights = lines.iter().filter_map(|line| weights.get(line));
+                        weights.any(|weight| *weight >= least)
+                    })
                 })
-            })
     });
     if observation.failing_lines.len() == all {
         return observation;
@@ -123,62 +124,21 @@ fn without(mut observation: TestsObserved, is_aside: impl Fn(&str) -> bool) -> T
     observation
 }
 
+/// Whether `issue` speaks of any failing test, or the user named one.
+pub fn speaks_of_any(observed: &TestsObserved, issue: &Issue) -> bool {
+    let TestsObserved {
+        failing,
+        failures,
+        named,
+        ..
+    } = observed;
+    !spoken_of(failing.iter(), failures, issue, named).is_empty()
+}
+
 /// The failing tests of `observed` that `issue` is about, in order: where it speaks of none all but those that fail by
 /// what surrounds the program.
 pub fn of_concern_to(observed: &TestsObserved, issue: &Issue) -> Vec<String> {
     of_concern(observed.clone(), issue).failing
-}
-
-/// A test's id without its parameters.
-fn function(id: &str) -> &str {
-    id.split('[').next().unwrap_or(id)
-}
-
-/// Those of `failing` that are `named`; where none is, those that the issue speaks of.
-fn spoken_of<'a>(
-    failing: impl Iterator<Item = &'a String>,
-    failures: &BTreeMap<String, Failure>,
-    issue: &Issue,
-    named: &[String],
-) -> BTreeSet<String> {
-    if !named.is_empty() {
-        return failing.filter(|id| named.contains(id)).cloned().collect();
-    }
-    let said = format!("{}\n{}", issue.title, issue.body);
-    let squeezed = squeezed(&said);
-    let words: BTreeSet<&str> = said
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .collect();
-    let of = |id: &&String| {
-        let failure = failures.get(*id);
-        let shown = failure.map_or(0, |failure| shown(failure, issue, &said));
-        let name = function(id);
-        let name = name.rsplit([':', '.']).next().unwrap_or(name);
-        let short = self::squeezed(name.trim_start_matches("test"));
-        let named = match () {
-            () if name.len() >= MIN_WORDS && words.contains(name) => NAME,
-            () if short.len() >= MIN_WORDS && squeezed.contains(&short) => NAME_WORDS,
-            () => 0,
-        };
-        shown + named >= SPOKEN_OF
-    };
-    failing.filter(of).cloned().collect()
-}
-
-fn shown(failure: &Failure, issue: &Issue, said: &str) -> u32 {
-    let words = failure.message.lines().next().unwrap_or_default().trim();
-    let has_words = words.len() >= MIN_WORDS && said.contains(words);
-    let has_place = issue.failure_frame.as_deref().is_some_and(|place| {
-        let mut frames = failure.frames.iter();
-        frames.any(|frame| format!("{}:{}", frame.path, frame.line) == place)
-    });
-    let has_kind = issue.error_kind.as_deref() == Some(&*failure.kind);
-    WORDS * u32::from(has_words) + PLACE * u32::from(has_place) + KIND * u32::from(has_kind)
-}
-
-fn squeezed(text: &str) -> String {
-    let letters = text.chars().filter(|letter| letter.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -295,6 +255,50 @@ mod tests {
         many.named = many.failing[1..2].to_vec();
         let kept = of_concern(many.clone(), &Issue::default()).failing;
         assert_eq!(kept, [&many.failing[..2], &many.failing[3..4]].concat());
+    }
+
+    #[test]
+    fn tests_without_lines_leave_the_others_in() {
+        let mut many = observation();
+        many.failing_lines
+            .insert(many.failing[2].clone(), BTreeMap::new());
+        let issue = Issue {
+            body: "It says OSError: nobody answers".to_owned(),
+            ..Issue::default()
+        };
+        assert_eq!(of_concern(many.clone(), &issue).failing, many.failing);
+    }
+
+    #[test]
+    fn tests_that_share_helpers_alone_are_other_bugs() {
+        let mut many = observation();
+        let (first, second) = (many.failing[0].clone(), many.failing[1].clone());
+        let lines = |lines: &[u32]| BTreeMap::from([("a.py".to_owned(), lines.to_vec())]);
+        // Line 2 is run by both families and by few that pass.
+        for number in 0..20 {
+            let of_family = |first: &str, lines: BTreeMap<_, _>, many: &mut TestsObserved| {
+                let id = format!("{first}[{number}]");
+                many.failing.push(id.clone());
+                let failure = many.failures[first].clone();
+                many.failures.insert(id.clone(), failure);
+                many.failing_lines.insert(id, lines);
+            };
+            of_family(&first, lines(&[1, 2, 3]), &mut many);
+            of_family(&second, lines(&[1, 2, 7]), &mut many);
+            let passing = format!("tests/test_c.py::test_{number}");
+            many.passing_lines.insert(passing, lines(&[2]));
+        }
+        many.failing_lines.insert(second.clone(), lines(&[1, 2, 7]));
+        let issue = Issue {
+            body: "It says KeyError: 'the missing key'".to_owned(),
+            ..Issue::default()
+        };
+        let kept = of_concern(many, &issue).failing;
+        assert_eq!(kept.len(), 21);
+        assert!(
+            kept.iter()
+                .all(|id| id.starts_with("tests/test_a.py::test_grows") && !id.contains("twice"))
+        );
     }
 
     #[test]

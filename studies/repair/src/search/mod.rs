@@ -14,6 +14,7 @@ mod observation;
 mod ranking;
 mod searched;
 mod settings;
+mod spoken;
 mod surroundings;
 mod suspicion;
 mod trial;
@@ -37,7 +38,7 @@ use crate::{
     },
     workplace::{Testbed, Workplace},
 };
-pub use concern::{Sought, foremost, of_concern_to};
+pub use concern::{Sought, foremost, of_concern_to, speaks_of_any};
 pub(crate) use observation::{Coverage, observe};
 pub use observation::{TestsObserved, observe_after};
 use ranking::{Ranked, Suspect};

@@ -38,7 +38,8 @@ pub fn failing_by_surroundings(observed: &TestsObserved) -> BTreeSet<String> {
     let is_alike = |id: &&String| {
         let failure = observed.failures.get(*id).and_then(said);
         failure.is_some_and(|failure| of_machine.contains(&failure))
-            && !runs_sources(observed, id)
+            && (!runs_sources(observed, id)
+                || observed.failures.get(*id).is_some_and(lacks_fixture))
             && !observed.named.contains(id)
     };
     let aside: BTreeSet<String> = observed.failing.iter().filter(is_alike).cloned().collect();
@@ -52,7 +53,7 @@ fn is_of_machine(observed: &TestsObserved, id: &str) -> bool {
     let Some(failure) = observed.failures.get(id) else {
         return false;
     };
-    if failure.kind == NO_FIXTURE {
+    if lacks_fixture(failure) {
         return true;
     }
     !OF_PROGRAMS.contains(&failure.kind.as_str())
@@ -62,6 +63,12 @@ fn is_of_machine(observed: &TestsObserved, id: &str) -> bool {
             .frames
             .iter()
             .all(|frame| observed.is_of_tests(&frame.path))
+}
+
+/// Whether a test asks for a fixture that nobody defines. Whatever ran before, such as fixtures for all tests, says
+/// nothing of the program.
+pub(super) fn lacks_fixture(failure: &Failure) -> bool {
+    failure.kind == NO_FIXTURE
 }
 
 /// False also of tests that were not traced.
@@ -123,6 +130,12 @@ mod tests {
         assert!(aside(&[BUG, untraced]).is_empty(), "nobody was seen");
         let fixture = ("fixture", "FixtureLookupError", &[] as &[&str]);
         assert_eq!(aside(&[BUG, fixture]), ["fixture"]);
+        let after_others = (
+            "fixture",
+            "FixtureLookupError",
+            &["package/a.py"] as &[&str],
+        );
+        assert_eq!(aside(&[BUG, after_others]), ["fixture"]);
     }
 
     #[test]

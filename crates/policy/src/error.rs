@@ -1,5 +1,7 @@
 //! Why a policy gave no answer.
 
+use std::time::Duration;
+
 use record::TaskId;
 
 /// Whose fault an unanswered request is: the request's own, which no retry can mend, or the
@@ -28,6 +30,18 @@ pub enum PolicyError {
          model was trained with"
     )]
     Vocabulary { tokenizer: usize, model: usize },
+    /// A server has no room for longer than its answer may take.
+    #[error(
+        "{server} is full ({status}) and wants to be asked again in {wait} s, and an answer may take {limit} s with all \
+         such waits; ask it later, or give it longer",
+        wait = wait.as_secs_f64(), limit = limit.as_secs_f64()
+    )]
+    Full {
+        server: String,
+        status: u16,
+        wait: Duration,
+        limit: Duration,
+    },
     /// The sampler was shut down before it answered.
     #[error("the sampler was shut down before it answered")]
     Stopped,
@@ -40,7 +54,7 @@ impl PolicyError {
     /// True when the same request may succeed later.
     pub fn is_infrastructure(&self) -> bool {
         match self {
-            Self::Stopped | Self::Infrastructure(_) => true,
+            Self::Full { .. } | Self::Stopped | Self::Infrastructure(_) => true,
             Self::PromptTooLong { .. }
             | Self::NoRoom(_)
             | Self::Refused(_)

@@ -160,8 +160,56 @@ async fn a_busy_server_is_waited_for_where_it_says_how_long() {
         _ => said(json!({"role": "assistant", "content": "now"}), "stop"),
     })
     .await;
-    assert_eq!(ask(config).await.unwrap().said.text, "now");
+    let pauses = Arc::new(Mutex::new(Vec::new()));
+    let told = pauses.clone();
+    let endpoint = Endpoint::new(config).unwrap();
+    let endpoint = endpoint.telling(move |why, pause| {
+        told.lock().unwrap().push((why.to_owned(), pause));
+    });
+    let reply = endpoint
+        .converse(conversation(vec![Message::user("hi")]))
+        .await;
+    assert_eq!(reply.unwrap().said.text, "now");
     assert_eq!(server.requests.load(Relaxed), 2);
+    let pauses = pauses.lock().unwrap();
+    assert!(
+        pauses.len() == 1 && pauses[0].0.contains("429"),
+        "{pauses:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_full_for_longer_than_an_answer_may_take_is_a_fault_at_once() {
+    for status in [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ] {
+        let (server, config) =
+            serve(move |_| (status, [("retry-after", "3600")], "tomorrow").into_response()).await;
+        let error = ask(config).await.unwrap_err();
+        assert!(error.is_infrastructure());
+        let said = error.to_string();
+        assert!(matches!(error, PolicyError::Full { .. }), "{said}");
+        assert!(
+            said.contains("again in 3600 s, and an answer may take 600 s"),
+            "{said}"
+        );
+        assert_eq!(server.requests.load(Relaxed), 1);
+    }
+    // What it asks for bit by bit is added up.
+    let busy = |_| {
+        (
+            StatusCode::TOO_MANY_REQUESTS,
+            [("retry-after", "0.1")],
+            "later",
+        )
+            .into_response()
+    };
+    let (server, mut config) = serve(busy).await;
+    config.timeout = Duration::from_millis(250);
+    let error = ask(config).await.unwrap_err();
+    assert!(matches!(error, PolicyError::Full { .. }), "{error}");
+    assert_eq!(server.requests.load(Relaxed), 3);
 }
 
 #[tokio::test]
@@ -223,8 +271,9 @@ async fn other_faults_say_whose_they_are_and_only_servers_that_break_down_are_as
             3,
         ),
         (StatusCode::BAD_GATEWAY, "gone".to_owned(), true, 3),
-        (StatusCode::OK, "not json".to_owned(), true, 1),
-        (StatusCode::OK, "{\"choices\": []}".to_owned(), true, 1),
+        (StatusCode::OK, "not json".to_owned(), true, 3),
+        (StatusCode::OK, "{\"choices\": []}".to_owned(), true, 3),
+        (StatusCode::OK, error.to_string(), true, 3),
     ];
     for (status, text, infrastructure, requests) in cases {
         let body = text.clone();
@@ -240,7 +289,8 @@ async fn other_faults_say_whose_they_are_and_only_servers_that_break_down_are_as
         assert_eq!(server.requests.load(Relaxed), requests, "{status}");
     }
     let (server, config) = serve(|number| match number {
-        0 | 1 => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        0 => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        1 => "<html>one moment</html>".into_response(),
         _ => said(json!({"role": "assistant", "content": "now"}), "stop"),
     })
     .await;
@@ -303,9 +353,14 @@ async fn silence_and_absence_are_infrastructure_faults() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut config = EndpointConfig::parse(&format!("openai:http://{address}/v1#m")).unwrap();
-    config.timeout = Duration::from_millis(200);
+    config.timeout = Duration::from_millis(100);
     config.pause = Duration::from_millis(1);
-    assert!(ask(config.clone()).await.unwrap_err().is_infrastructure());
+    let error = ask(config.clone()).await.unwrap_err();
+    let said = "gave no answer within 0.1 s (asked 3 times)";
+    assert!(
+        error.is_infrastructure() && error.to_string().ends_with(said),
+        "{error}"
+    );
     drop(listener);
     let error = ask(config).await.unwrap_err();
     assert!(

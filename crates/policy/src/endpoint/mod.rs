@@ -1,15 +1,15 @@
 //! A policy behind an OpenAI-compatible chat endpoint: vLLM, SGLang, llama.cpp, a hosted service.
 //!
-//! `POST {base}/chat/completions` without streaming. A time limit and an answer that cannot be read are infrastructure
-//! faults, and `rollout` owns their retry. What is waited for here is within the time limit of the request: a server
-//! that is full (429, 503) or not up (its connection is refused), and an answer in which nothing was said, are asked
-//! for again after a pause that doubles, five times in all; an error of the server's own (500, 502, 504) and a
-//! connection that is lost, three times. Where a full server says when to come back (`Retry-After`), that is waited
-//! for, however often.
+//! `POST {base}/chat/completions` without streaming. A server that is full (429, 503) or not up (its connection is
+//! refused), and an answer in which nothing was said, are asked for again after a pause that doubles, five times in
+//! all; an error of the server's own (500, 502, 504), a connection that is lost, an answer that cannot be read and one
+//! that takes longer than the time limit, three times. Where a full server says when to come back (`Retry-After`),
+//! that is waited for, however often, while the waits together are within the time limit of an answer. What lasts
+//! beyond that is an infrastructure fault, and `rollout` owns its retry.
 
 mod wire;
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use record::{Seed, StopReason};
@@ -26,7 +26,7 @@ pub struct EndpointConfig {
     pub model: String,
     /// Sent as a bearer token.
     pub api_key: Option<String>,
-    /// From the request to the last byte of its answer, with all pauses.
+    /// From a request to the last byte of its answer, and for all waits together that a full server asks for.
     pub timeout: Duration,
     /// The first pause before a full server is asked again; the next ones double.
     pub pause: Duration,
@@ -35,7 +35,7 @@ pub struct EndpointConfig {
 /// Times that a server is asked for one answer while it is full or says nothing.
 const ATTEMPTS: u32 = 5;
 
-/// Times that it is asked where it breaks down: what breaks it once may be what is asked.
+/// Times that it is asked where it breaks down, is silent or cannot be read: what is asked may be why.
 const ATTEMPTS_OF_BROKEN: u32 = 3;
 
 /// What an endpoint is called on the command line and in recipes: `openai:URL#MODEL`.
@@ -96,11 +96,35 @@ pub fn client(timeout: Duration) -> Result<Client, PolicyError> {
         .map_err(|error| PolicyError::Infrastructure(chain(&error)))
 }
 
+/// Is told why a server is asked again, and after which pause.
+type Told = dyn Fn(&str, Duration) + Send + Sync;
+
 /// Asks one model of one server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     config: EndpointConfig,
     client: Client,
+    told: Option<Arc<Told>>,
+}
+
+/// What there is instead of an answer.
+enum Unanswered {
+    /// It may pass, and is asked for so many times in all.
+    Passing { message: String, most: u32 },
+    /// An answer that is no chat completion.
+    Unread(String),
+    /// A full server that says when it wants to be asked again.
+    Later { status: StatusCode, wait: Duration },
+    /// The same would come again.
+    Lasting(PolicyError),
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Endpoint {
@@ -110,7 +134,19 @@ impl Endpoint {
     /// [`PolicyError::Infrastructure`] where this machine's certificates cannot be read.
     pub fn new(config: EndpointConfig) -> Result<Self, PolicyError> {
         let client = client(config.timeout)?;
-        Ok(Self { config, client })
+        Ok(Self {
+            config,
+            client,
+            told: None,
+        })
+    }
+
+    /// Tells `told` before every pause why the server is asked again, and how long the pause is.
+    pub fn telling(self, told: impl Fn(&str, Duration) + Send + Sync + 'static) -> Self {
+        Self {
+            told: Some(Arc::new(told)),
+            ..self
+        }
     }
 
     pub fn config(&self) -> &EndpointConfig {
@@ -145,67 +181,98 @@ impl Endpoint {
         }
     }
 
-    async fn ask(&self, conversation: Conversation) -> Result<Reply, PolicyError> {
-        let asked = self.answered(conversation);
-        match tokio::time::timeout(self.config.timeout, asked).await {
-            Ok(reply) => reply,
-            Err(_) => Err(PolicyError::Infrastructure(format!(
-                "{} gave no answer within {} s",
-                self.config.base_url,
-                self.config.timeout.as_secs_f64()
-            ))),
+    async fn ask(&self, mut conversation: Conversation) -> Result<Reply, PolicyError> {
+        let draws = conversation.seed;
+        let (mut asked, mut told_to_wait) = (1, Duration::ZERO);
+        loop {
+            let (message, most) = match self.once(&conversation).await {
+                Ok(reply) if !says_nothing(&reply) => return Ok(reply),
+                // Of the same draws the same would come.
+                Ok(_) => {
+                    conversation.seed = draws.stream("again", u64::from(asked));
+                    let message = format!("{} answered and said nothing", self.config.base_url);
+                    (message, ATTEMPTS)
+                }
+                Err(Unanswered::Unread(message)) => {
+                    conversation.seed = draws.stream("again", u64::from(asked));
+                    (message, ATTEMPTS_OF_BROKEN)
+                }
+                Err(Unanswered::Passing { message, most }) => (message, most),
+                Err(Unanswered::Later { status, wait }) => {
+                    told_to_wait += wait;
+                    if told_to_wait > self.config.timeout {
+                        return Err(PolicyError::Full {
+                            server: self.config.base_url.clone(),
+                            status: status.as_u16(),
+                            wait,
+                            limit: self.config.timeout,
+                        });
+                    }
+                    let why = format!("{} answered {status}", self.config.base_url);
+                    self.wait(&why, wait).await;
+                    continue;
+                }
+                Err(Unanswered::Lasting(error)) => return Err(error),
+            };
+            if asked >= most {
+                return Err(PolicyError::Infrastructure(format!(
+                    "{message} (asked {asked} times)"
+                )));
+            }
+            self.wait(&message, self.pause(draws, asked)).await;
+            asked += 1;
         }
     }
 
-    async fn answered(&self, mut conversation: Conversation) -> Result<Reply, PolicyError> {
+    /// One request, and what there is instead of an answer.
+    async fn once(&self, conversation: &Conversation) -> Result<Reply, Unanswered> {
         let url = format!("{}/chat/completions", self.config.base_url);
-        let draws = conversation.seed;
-        let mut asked = 1;
-        loop {
-            let body = wire::body(&self.config.model, &conversation);
-            let request = self.authorised(self.client.post(&url)).json(&body);
-            let mut most = ATTEMPTS;
-            let fault = match request.send().await {
-                Err(error) if error.is_timeout() && !error.is_connect() => {
-                    return Err(self.unreachable(&error));
-                }
-                Err(error) => {
-                    if !error.is_connect() {
-                        most = ATTEMPTS_OF_BROKEN;
-                    }
-                    self.unreachable(&error)
-                }
-                Ok(response) if response.status().is_success() => {
-                    let reply = self.read(response).await?;
-                    if !says_nothing(&reply) {
-                        return Ok(reply);
-                    }
-                    // Of the same draws the same would come.
-                    conversation.seed = draws.stream("again", u64::from(asked));
-                    PolicyError::Infrastructure(format!(
-                        "{} answered {asked} times and said nothing",
-                        self.config.base_url
-                    ))
-                }
-                Ok(response) if is_full(response.status()) => match seconds_to_wait(&response) {
-                    Some(wait) => {
-                        tokio::time::sleep(wait).await;
-                        continue;
-                    }
-                    None => self.refused(response).await,
-                },
-                Ok(response) if response.status().is_server_error() => {
-                    most = ATTEMPTS_OF_BROKEN;
-                    self.refused(response).await
-                }
-                Ok(response) => return Err(self.refused(response).await),
-            };
-            if asked >= most {
-                return Err(fault);
-            }
-            tokio::time::sleep(self.pause(draws, asked)).await;
-            asked += 1;
+        let body = wire::body(&self.config.model, conversation);
+        let request = self.authorised(self.client.post(&url)).json(&body);
+        let response = request.send().await.map_err(|error| self.lost(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            let text = response.text().await.map_err(|error| self.lost(&error))?;
+            return wire::reply(&text).map_err(|why| {
+                let server = &self.config.base_url;
+                Unanswered::Unread(format!("{server} gave no chat completion: {why}"))
+            });
         }
+        let is_full = is_full(status);
+        if let Some(wait) = seconds_to_wait(&response).filter(|_| is_full) {
+            return Err(Unanswered::Later { status, wait });
+        }
+        let most = match is_full {
+            true => ATTEMPTS,
+            false if status.is_server_error() => ATTEMPTS_OF_BROKEN,
+            false => return Err(Unanswered::Lasting(self.refused(response).await)),
+        };
+        let message = self.refused(response).await.to_string();
+        Err(Unanswered::Passing { message, most })
+    }
+
+    /// A request on whose way something went wrong.
+    fn lost(&self, error: &reqwest::Error) -> Unanswered {
+        let most = match error.is_connect() {
+            true => ATTEMPTS,
+            false => ATTEMPTS_OF_BROKEN,
+        };
+        let server = &self.config.base_url;
+        let message = match error.is_timeout() && !error.is_connect() {
+            true => {
+                let seconds = self.config.timeout.as_secs_f64();
+                format!("{server} gave no answer within {seconds} s")
+            }
+            false => format!("{server}: {}", chain(error)),
+        };
+        Unanswered::Passing { message, most }
+    }
+
+    async fn wait(&self, why: &str, pause: Duration) {
+        if let Some(told) = &self.told {
+            told(why, pause);
+        }
+        tokio::time::sleep(pause).await;
     }
 
     /// The pause before a server is asked again: twice that of the time before, and up to twice as long again, drawn
@@ -215,17 +282,6 @@ impl Endpoint {
         self.config
             .pause
             .mul_f64(f64::from(1 << (asked - 1)) * (1.0 + drawn))
-    }
-
-    async fn read(&self, response: Response) -> Result<Reply, PolicyError> {
-        let text = response.text().await;
-        let text = text.map_err(|error| self.unreachable(&error))?;
-        wire::reply(&text).map_err(|why| {
-            PolicyError::Infrastructure(format!(
-                "{} gave no chat completion: {why}",
-                self.config.base_url
-            ))
-        })
     }
 
     fn authorised(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

@@ -17,6 +17,21 @@ fn all(text: &str, hints: &Hints) -> Vec<Candidate> {
 /// Sources with a mistake, without it, and what kind of mistake it is.
 const MISTAKES: &[(&str, &str, Family)] = &[
     (
+        "def f(a, b):\n    return not (a and b)\n",
+        "def f(a, b):\n    return not (a or b)\n",
+        Family::Condition,
+    ),
+    (
+        "def f(a):\n    return a[:-1]\n",
+        "def f(a):\n    return a[1:]\n",
+        Family::Bounds,
+    ),
+    (
+        "def f(a):\n    return a[1:]\n",
+        "def f(a):\n    return a[:-1]\n",
+        Family::Bounds,
+    ),
+    (
         "def f(a, n):\n    while a <= n:\n        a += 1\n",
         "def f(a, n):\n    while a < n:\n        a += 1\n",
         Family::ComparisonBoundary,
@@ -298,6 +313,23 @@ fn what_failures_and_names_speak_for_is_likelier() {
         "def f(a):\n    if a:\n        text = a.name\n        return text\n    text = a.name\n    return text\n",
     );
     assert!(cost(broken, fixed, &unbound) < cost(broken, fixed, &none) - 1.0);
+}
+
+#[test]
+fn what_closes_a_branch_is_less_likely_and_names_are_not_set_to_themselves() {
+    let text = "def f(a, b):\n    if a == 1:\n        b = a\n    elif b == 1:\n        return 2\n    return b\n";
+    let found = all(text, &Hints::default());
+    let cost = |made: &str| {
+        let candidate = found.iter().find(|it| it.edit.apply(text).contains(made));
+        candidate.map(|it| it.cost)
+    };
+    let (closed, other) = (cost("elif a == 1:"), cost("elif b != 1:"));
+    assert!(
+        closed.unwrap() > other.unwrap() + 1.0,
+        "{closed:?} {other:?}"
+    );
+    assert!(cost("if b == 1:\n        b = a").unwrap() > 2.0);
+    assert_eq!(cost("b = b\n"), None);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Candidate, Family, Hints, ingredients::Ingredients, neglected::Neglected, siblings::Siblings,
-    vocabulary::Vocabulary,
+    Candidate, Family, Hints, ingredients::Ingredients, neglected::Neglected, repeated,
+    siblings::Siblings, vocabulary::Vocabulary,
 };
 use crate::sites::{Edit, Scope, SiteIndex, Sites, Source};
 
@@ -116,11 +116,15 @@ impl<'s, 'a> Bench<'s, 'a> {
         if old == edit.replacement {
             return;
         }
+        let clause = self.clause(at);
+        let Some(surcharge) = repeated::surcharge(self, clause, &edit) else {
+            return;
+        };
         self.found.push(Candidate {
             family,
-            line: self.source.line(self.node(self.clause(at)).start()),
+            line: self.source.line(self.node(clause).start()),
             weight: self.weight_of(at),
-            cost,
+            cost: cost + surcharge,
             edit,
         });
     }
@@ -149,6 +153,9 @@ impl<'s, 'a> Bench<'s, 'a> {
         {
             return false;
         }
+        if self.has_brackets(range) {
+            return false;
+        }
         match self.parent(at) {
             Some(AnyNodeRef::ExprSubscript(parent)) => parent.value.range() == range,
             Some(AnyNodeRef::ExprCall(parent)) => parent.func.range() == range,
@@ -165,6 +172,17 @@ impl<'s, 'a> Bench<'s, 'a> {
             Some(AnyNodeRef::Comprehension(_)) => text.contains(" if ") || text.contains("lambda"),
             _ => false,
         }
+    }
+
+    /// Whether brackets of its own stand around an expression.
+    fn has_brackets(&self, range: TextRange) -> bool {
+        let text = self.source.text();
+        let before = text[..range.start().to_usize()].trim_end();
+        let after = text[range.end().to_usize()..].trim_start();
+        let is_call = before.strip_suffix('(').is_some_and(|before| {
+            before.ends_with(|letter: char| letter.is_alphanumeric() || "_])".contains(letter))
+        });
+        before.ends_with('(') && after.starts_with(')') && !is_call
     }
 
     /// The text of an operand, in brackets unless it binds closer than any operator.

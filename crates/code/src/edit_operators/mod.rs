@@ -25,6 +25,7 @@ mod names;
 mod neglected;
 mod omitted;
 mod operators;
+mod repeated;
 mod returns;
 mod siblings;
 mod statements;

@@ -77,6 +77,12 @@ fn bounds(bench: &mut Bench<'_, '_>, at: SiteIndex, slice: &ExprSlice) {
     } else if lower.is_some() {
         add(2.4, upper.clone(), lower.clone(), step.clone());
     }
+    // All but the first for all but the last.
+    match (lower.as_deref(), upper.as_deref()) {
+        (Some("1"), None) => add(1.6, None, Some("-1".to_owned()), step.clone()),
+        (None, Some("-1")) => add(1.6, Some("1".to_owned()), None, step.clone()),
+        _ => {}
+    }
     match step.as_deref() {
         None => {
             add(2.6, lower.clone(), upper.clone(), Some("-1".to_owned()));

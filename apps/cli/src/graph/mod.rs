@@ -195,10 +195,13 @@ fn build(
         NodeKind::Attribute,
     ];
     let nodes = kinds.map(|kind| (kind.name(), count(kind)));
-    let edges = EdgeKind::ALL.map(|kind| {
-        let count = graph.edges().filter(|edge| edge.kind == kind).count();
-        (kind.name(), count)
-    });
+    let mut edges = EdgeKind::ALL.map(|kind| (kind, 0));
+    for edge in graph.edges() {
+        if let Some((_, count)) = edges.iter_mut().find(|(kind, _)| *kind == edge.kind) {
+            *count += 1;
+        }
+    }
+    let edges = edges.map(|(kind, count)| (kind.name(), count));
     let faults: Vec<(&str, &str)> = graph
         .files()
         .filter_map(|(path, facts)| Some((path, facts.fault.as_deref()?)))

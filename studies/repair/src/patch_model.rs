@@ -37,6 +37,9 @@ pub const SPENT: &str = "budget-spent";
 /// left: it ends the episode.
 pub const EXHAUSTED: &str = "candidates-exhausted";
 
+/// The code of a patch that was tried, or refused for the same reason, before.
+pub const DUPLICATE: &str = "duplicate-patch";
+
 /// What a patch model is told (spec, sections 4.1 and 10.5).
 #[derive(Clone, Debug)]
 pub struct PatchRequest {

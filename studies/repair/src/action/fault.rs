@@ -20,9 +20,15 @@ pub enum FaultCode {
     InvalidJsonParam,
     MissingRequiredParam,
     InvalidEnum,
+    /// A reply that is no action because it ended at its limit of tokens. No text has this code by itself.
+    ReplyCutOff,
 }
 
+/// The code of an answer that ended at its limit of tokens before it was whole, a planner's or a patch model's.
+pub(crate) const CUT_OFF: &str = "reply-cut-off";
+
 impl FaultCode {
+    /// Those of texts.
     pub const ALL: [Self; 9] = [
         Self::InvalidMultiBlock,
         Self::MissingFunctionTag,
@@ -46,6 +52,7 @@ impl FaultCode {
             Self::InvalidJsonParam => "invalid-json-param",
             Self::MissingRequiredParam => "missing-required-param",
             Self::InvalidEnum => "invalid-enum",
+            Self::ReplyCutOff => CUT_OFF,
         }
     }
 }

@@ -14,6 +14,7 @@ mod write;
 use code::graph::{Anchor, MemoryIntent, MemoryTarget};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use fault::CUT_OFF;
 pub use fault::{ActionFault, FaultCode, Meta, Trimmed};
 pub use params::{ACTIONS, PROPOSALS, Param, ParamKind, Signature, TOOLS};
 pub(crate) use read::{Named, read_action, read_tool};

@@ -18,9 +18,6 @@ use crate::{
 /// A code and its detail.
 pub(super) type Refusal = (&'static str, &'static str);
 
-/// Attempts that the patch model is told of.
-const FEEDBACK: usize = 4;
-
 impl PlannerEnv<'_> {
     pub(super) async fn repair(
         &mut self,
@@ -234,14 +231,13 @@ impl PlannerEnv<'_> {
             parts.join(": ")
         }));
         plan.extend(notes.into_iter().map(|note| format!("Note: {note}")));
-        let skipped = self.state.feedback.len().saturating_sub(FEEDBACK);
         PatchRequest {
             issue: self.task.public.issue.clone(),
             plan,
             targets,
             graph: listing,
             snippets,
-            feedback: self.state.feedback[skipped..].to_vec(),
+            feedback: self.state.feedback.clone(),
             constraints: Constraints {
                 tried: self.state.tried,
                 ..Constraints::default()

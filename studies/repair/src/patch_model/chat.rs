@@ -1,12 +1,14 @@
 //! A patch model that is a policy: any model that chats, bound to the role `patcher`.
 
 use async_trait::async_trait;
-use record::Fault;
+use record::{Fault, StopReason};
 use rollout::Cx;
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, PATCHER, PatchModel, PatchRequest, prompt::messages, reply::read_reply};
-use crate::workplace::Testbed;
+use super::{
+    Answered, PATCHER, PatchModel, PatchRequest, Proposed, prompt::messages, reply::read_reply,
+};
+use crate::{action::CUT_OFF, workplace::Testbed};
 
 /// Asks the policy of the role `patcher` with the graph as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,15 @@ impl PatchModel for ChatPatcher {
         };
         let messages = messages(request, self.max_input_tokens, &count);
         let answer = cx.ask(PATCHER, &messages).await?;
-        Ok(read_reply(&answer.text).into())
+        let mut proposed = read_reply(&answer.text);
+        if answer.stop == StopReason::Length && matches!(proposed, Proposed::None { .. }) {
+            proposed = Proposed::None {
+                code: CUT_OFF,
+                detail: "the answer was cut off at its limit of tokens before its patch was whole; answer with the \
+                         patch alone, and a shorter one"
+                    .to_owned(),
+            };
+        }
+        Ok(proposed.into())
     }
 }

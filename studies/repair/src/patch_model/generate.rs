@@ -22,7 +22,7 @@ const SNIPPET_LINES: usize = 40;
 /// Where the service answers, and what its model is told.
 #[derive(Clone, PartialEq)]
 pub struct GenerateConfig {
-    /// Up to and without `/generate`: `http://localhost:30001`.
+    /// Up to `/generate`, without it: `http://localhost:30001`.
     pub base_url: String,
     pub model: String,
     /// Sent as a bearer token.
@@ -34,9 +34,11 @@ pub struct GenerateConfig {
 }
 
 impl GenerateConfig {
-    /// No key, temperature 0, 1024 tokens, and ten minutes for an answer.
-    pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
-        let base_url: String = base_url.into();
+    /// No key, temperature 0, 1024 tokens, and ten minutes for an answer. `url` may end in `/generate` or not.
+    pub fn new(url: impl Into<String>, model: impl Into<String>) -> Self {
+        let url: String = url.into();
+        let url = url.trim_end_matches('/');
+        let base_url = url.strip_suffix("/generate").unwrap_or(url);
         Self {
             base_url: base_url.trim_end_matches('/').to_owned(),
             model: model.into(),

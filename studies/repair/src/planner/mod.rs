@@ -129,5 +129,9 @@ pub struct Asked {
     pub text: String,
     /// Of policies that give them apart from the text.
     pub tool_calls: Vec<ToolCall>,
+    /// It was offered tools whose calls come apart from the text.
+    pub calls_apart: bool,
+    /// It ended at its limit of tokens.
+    pub is_cut_off: bool,
     pub call: u32,
 }

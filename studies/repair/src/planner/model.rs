@@ -2,14 +2,14 @@
 //! observation (spec of the repair study, sections 1.6 and 1.8).
 
 use policy::ToolChoice;
-use record::{Fault, Message};
+use record::{Fault, Message, StopReason};
 use rollout::{Cx, Tools};
 
 use super::{Asked, Choice, PLANNER, PlannerConfig, RulePlanner};
 use crate::{
-    action::tool_schemas,
+    action::{ActionFault, FaultCode, tool_schemas},
     environment::{Observation, PlannerEnv},
-    wire::{Reply, WireFormat, calling_prompt, system_prompt, write_calls},
+    wire::{Reading, Reply, WireFormat, calling_prompt, has_calls, system_prompt, write_calls},
 };
 
 /// Characters of the last reply that are shown.
@@ -49,6 +49,8 @@ impl ModelPlanner {
         Ok(Asked {
             text: answer.text,
             tool_calls: answer.tool_calls,
+            calls_apart: calls,
+            is_cut_off: answer.stop == StopReason::Length,
             call,
         })
     }
@@ -57,15 +59,27 @@ impl ModelPlanner {
         let PlannerConfig {
             format, reading, ..
         } = self.config;
+        self.last = first_sentence(&asked.text);
         // Servers that know nothing of tools leave calls in the text.
-        let (reply, text) = match asked.tool_calls.as_slice() {
-            [] => (Reply::read(&asked.text, format, reading), asked.text),
+        let (mut reply, text) = match asked.tool_calls.as_slice() {
+            [] => {
+                let is_bare = asked.calls_apart && !has_calls(&asked.text);
+                let reply = match (is_bare, reading) {
+                    (true, Reading::Strict) => Reply::of_calls(&[], reading),
+                    _ => Reply::read(&asked.text, format, reading),
+                };
+                (reply, asked.text)
+            }
             calls => {
                 let text = [asked.text.trim(), &write_calls(calls)].join("\n");
                 (Reply::of_calls(calls, reading), text.trim().to_owned())
             }
         };
-        self.last = first_sentence(&text);
+        if asked.is_cut_off && reply.action.is_err() {
+            let detail = "the reply was cut off at its limit of tokens before its action was whole; write less before \
+                          the action, and a shorter one";
+            reply.action = Err(ActionFault::new(FaultCode::ReplyCutOff, detail));
+        }
         let mut choice = Choice {
             reply,
             text: Some(text),

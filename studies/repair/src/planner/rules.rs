@@ -13,6 +13,7 @@ use crate::{
     Issue,
     action::{Action, ActionKind, Explore, MemoryAction, Operation, RepairAction, Selection},
     environment::PlannerEnv,
+    patch_model::DUPLICATE,
     wire::Reply,
 };
 
@@ -22,6 +23,8 @@ const FOCUS: usize = 3;
 const TERMS: usize = 5;
 /// Repairs of the same nodes, where a patch model can go by what became of its patches.
 const ATTEMPTS: usize = 3;
+/// Repairs in a row in which a patch model may say what it said before: of other places too it has nothing else to say.
+const REPEATED: usize = 3;
 /// Letters of a word that is taken for a name where it stands in a title; shorter ones are words of their own.
 const NAME: usize = 4;
 /// Working graphs that are no larger are grown by two edges.
@@ -37,6 +40,8 @@ pub struct RulePlanner {
     focus: Vec<String>,
     /// Repairs of the focus.
     attempts: usize,
+    /// Repairs in a row in which the patch model said what it had said before.
+    repeated: usize,
     /// Places that the failure passed, the innermost first.
     frames: Vec<(String, u32)>,
     /// Nodes that explorations found, the best first.
@@ -142,10 +147,13 @@ impl RulePlanner {
                     return (ActionKind::Repair(repair), "mend it");
                 }
                 Phase::Judge => {
+                    let repeats = env.last_info().get("error") == Some(&DUPLICATE.into());
+                    self.repeated = if repeats { self.repeated + 1 } else { 0 };
                     // A search goes on by itself, whatever it is asked for.
-                    let may_learn = !env.has_searched() && became(env).is_some();
+                    let may_learn = !env.has_searched() && became(env).is_some() && !repeats;
                     self.phase = match () {
                         () if env.is_mended() => Phase::Submit,
+                        () if self.repeated == REPEATED => Phase::Submit,
                         () if may_learn && self.attempts < ATTEMPTS => Phase::Repair,
                         () => Phase::Expand,
                     };

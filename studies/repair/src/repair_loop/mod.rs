@@ -236,6 +236,7 @@ impl RepairLoop {
                     return Ok((record, Some(candidate.proposal)));
                 }
                 Err(refused) => {
+                    let refused = refused.or_again(&proposal, request);
                     record.error.get_or_insert_with(|| refused.code.to_owned());
                     if record.message.is_empty() {
                         record.message.clone_from(&refused.detail);
@@ -278,6 +279,7 @@ impl RepairLoop {
                     candidates.push(Candidate { proposal, prepared });
                 }
                 Err(refused) => {
+                    let refused = refused.or_again(&proposal, request);
                     record.error.get_or_insert_with(|| refused.code.to_owned());
                     record.feedback.push(Feedback {
                         patch: proposal.text,

@@ -9,7 +9,7 @@ use code::{
 };
 
 use super::guard::{guard_lines, guard_paths};
-use crate::patch_model::{PatchRequest, Proposal};
+use crate::patch_model::{DUPLICATE, Feedback, PatchRequest, Proposal};
 
 /// The files that a patch names, as they are; `None` for one that is not there.
 pub type Files = BTreeMap<RelativePath, Option<Vec<u8>>>;
@@ -42,6 +42,23 @@ impl Refused {
         Self {
             code,
             detail: detail.into(),
+        }
+    }
+}
+
+impl Refused {
+    /// The same, or where `proposal` was refused for the same before, that it is proposed again.
+    pub(super) fn or_again(self, proposal: &Proposal, request: &PatchRequest) -> Self {
+        let is_this = |told: &Feedback| {
+            told.patch == proposal.text && told.outcome == self.code && told.detail == self.detail
+        };
+        match request.feedback.iter().any(is_this) {
+            true => {
+                let Self { code, detail } = self;
+                let detail = format!("this very patch was refused before, {code}: {detail}");
+                Self::new(DUPLICATE, detail)
+            }
+            false => self,
         }
     }
 }
@@ -132,7 +149,7 @@ pub fn prepare(
     let known = request.feedback.iter().any(|told| told.patch == diff);
     if known || tried.contains(&patch_id) {
         let detail = "this very patch was tried before";
-        return Err(Refused::new("duplicate-patch", detail));
+        return Err(Refused::new(DUPLICATE, detail));
     }
     for file in &changed {
         stays_python(file)?;

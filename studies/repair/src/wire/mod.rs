@@ -87,6 +87,11 @@ pub(crate) fn write_calls(calls: &[ToolCall]) -> String {
     written.join("\n")
 }
 
+/// Whether there is a call in a text.
+pub(crate) fn has_calls(text: &str) -> bool {
+    !tools::calls_in(text).0.is_empty()
+}
+
 /// The tool call that says `action`.
 pub fn tool_call(action: &Action) -> ToolCall {
     tools::call(action)

@@ -41,7 +41,7 @@ pub(super) fn read_calls(
 ) -> Result<Action, ActionFault> {
     match (calls, reading) {
         ([], Reading::Strict) => {
-            let detail = "the reply calls no tool";
+            let detail = "the reply has no `tool_calls`; make exactly one call of a tool";
             Err(ActionFault::new(FaultCode::MissingFunctionTag, detail))
         }
         ([], Reading::Tolerant) => {

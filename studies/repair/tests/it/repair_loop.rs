@@ -399,7 +399,7 @@ async fn tree_after(workplace: &mut Workplace, patch: &Patch) -> String {
     tree(workplace).await
 }
 
-/// Says one thing and keeps what it was asked.
+/// Says one thing and keeps what it was asked; it ends at its limit of tokens where what it says is not closed.
 struct Says(String, Mutex<Vec<Conversation>>);
 
 impl MessagePolicy for Says {
@@ -414,7 +414,10 @@ impl MessagePolicy for Says {
                     text: self.0.clone(),
                     ..record::Said::default()
                 },
-                stop: StopReason::Stop,
+                stop: match self.0.ends_with("```") {
+                    true => StopReason::Stop,
+                    false => StopReason::Length,
+                },
             })
         })
     }
@@ -430,6 +433,20 @@ async fn a_model_that_chats_is_shown_the_plans_lines() {
         "Multiply:\n```json\n{}\n```",
         json!({"edits": [edit(10, 10, "    return x * 3\n")]})
     );
+    let cut = reply[..reply.len() - 12].to_owned();
+    let says = Arc::new(Says(cut, Mutex::default()));
+    let roles = Roles::default().bind_messages("patcher", says, Sampling::greedy(100));
+    let (records, workplace) = repaired(
+        looped(ChatPatcher::default()),
+        roles,
+        &task,
+        vec![crate::replies::request()],
+        workplace,
+    )
+    .await;
+    assert_eq!(records[0].error.as_deref(), Some("reply-cut-off"));
+    assert_eq!(records[0].candidates, 0);
+    assert!(records[0].feedback[0].detail.contains("limit of tokens"));
     let says = Arc::new(Says(reply, Mutex::default()));
     let roles = Roles::default().bind_messages("patcher", says.clone(), Sampling::greedy(100));
     let loops = looped(ChatPatcher::default());
@@ -517,7 +534,8 @@ async fn a_patch_service_is_asked_in_its_own_words() {
     .await;
     let config = GenerateConfig {
         api_key: Some("secret".to_owned()),
-        ..GenerateConfig::new(url, "model")
+        // As it is written in the service's own guide, or without its end.
+        ..GenerateConfig::new(format!("{url}/generate"), "model")
     };
     assert!(!format!("{config:?}").contains("secret"));
     let loops = looped(GeneratePatcher::new(config).unwrap());

@@ -11,7 +11,7 @@ use repair::{
     },
     environment::{ObservationForm, StopReason},
     planner::PlannerKind,
-    play::Notes,
+    play::{Notes, StepNote},
     wire::{Reading, WireFormat, tool_call, write},
 };
 
@@ -164,6 +164,58 @@ impl MessagePolicy for Calls {
     }
 }
 
+/// Says the same each time, and ends at its limit of tokens where it is asked a second time.
+struct Mumbles(Mutex<Vec<Conversation>>);
+
+impl MessagePolicy for Mumbles {
+    fn converse<'a>(
+        &'a self,
+        conversation: Conversation,
+    ) -> BoxFuture<'a, Result<policy::Reply, PolicyError>> {
+        let mut asked = self.0.lock().unwrap();
+        let stop = match asked.len() {
+            0 => record::StopReason::Stop,
+            _ => record::StopReason::Length,
+        };
+        asked.push(conversation);
+        let said = Said {
+            text: "Let me think.".to_owned(),
+            ..Said::default()
+        };
+        Box::pin(async move { Ok(policy::Reply { said, stop }) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_is_offered_tools_is_told_of_tool_calls_and_of_its_limit() {
+    let Some(mut stage) = Stage::new(&[RIGHT]).await else {
+        return;
+    };
+    let mumbles = Arc::new(Mumbles(Mutex::default()));
+    stage.planner = Some(mumbles.clone());
+    stage.config.planner.format = WireFormat::Tools;
+    stage.config.planner.instructions = true;
+    stage.config.environment.end.max_steps = Some(3);
+    let notes = stage.play(&[]).await;
+    let codes = ["missing-function-tag", "reply-cut-off", "reply-cut-off"];
+    assert_eq!(errors(&notes), codes);
+    let asked = std::mem::take(&mut *mumbles.0.lock().unwrap());
+    let told = |at: usize| &asked[at].messages.last().unwrap().content;
+    assert!(
+        told(1).contains("the reply has no `tool_calls`"),
+        "{}",
+        told(1)
+    );
+    assert!(
+        told(2).contains("cut off at its limit of tokens"),
+        "{}",
+        told(2)
+    );
+    for message in asked.iter().flat_map(|asked| &asked.messages) {
+        assert!(!message.content.contains("<tool_call>"), "{message:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_behind_an_endpoint_is_given_tools_and_calls_them() {
     let mut played = Vec::new();
@@ -185,7 +237,10 @@ async fn a_model_behind_an_endpoint_is_given_tools_and_calls_them() {
             assert_eq!(conversation.tools, tool_schemas());
             assert_eq!(conversation.tool_choice, ToolChoice::Required);
             let system = &conversation.messages[0].content;
-            assert!(system.contains("exactly one call") && !system.contains("<tool_call>"));
+            assert!(system.contains("exactly one call"));
+            let mut told = conversation.messages.iter();
+            assert!(in_text || !told.any(|it| it.content.contains("<tool_call>")));
+            assert!(!system.contains("<tool_call>"));
         }
         played.push(notes);
     }
@@ -345,6 +400,19 @@ async fn rules_stand_in_only_where_asked_and_are_told() {
         assert!(told.starts_with("missing-function-tag"), "{told}");
         assert!(step.reply.is_some() && step.call.is_some());
     }
+    // Where rules have nothing left to try, they end nothing: the model is asked to its last step.
+    let Some(mut hopeless) = Stage::new(&[]).await else {
+        return;
+    };
+    hopeless.config.planner.rule_fallback = true;
+    let notes = hopeless.play(&["no action"]).await;
+    assert_eq!(notes.stop_reason, Some(StopReason::MaxSteps));
+    let is_by_rule = |step: &StepNote| step.fallback.is_some();
+    assert!(notes.steps.first().is_some_and(is_by_rule));
+    let last = notes.steps.last().unwrap();
+    assert!(!is_by_rule(last) && last.action.is_none() && last.call.is_some());
+    let submits = |step: &StepNote| step.info["submit"] == true;
+    assert!(!notes.gave_up && !notes.steps.iter().any(submits));
     stage.config.planner.rule_fallback = false;
     stage.config.planner.reading = Reading::Tolerant;
     stage.config.environment.end.max_steps = Some(2);

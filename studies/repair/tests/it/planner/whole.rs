@@ -6,6 +6,7 @@ use record::LineLog;
 use repair::{
     Issue,
     environment::StopReason,
+    patch_model::RecordedPatcher,
     planner::PlannerKind,
     repair_loop::{LoopSettings, RepairLoop},
     repairer::Repairer,
@@ -205,6 +206,38 @@ async fn repairs_one_after_the_other_are_one_patch() {
     };
     let right = CORE.replace("numbers[1:]", "numbers");
     assert_eq!(String::from_utf8_lossy(content), right);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_patch_that_is_refused_again_is_told_as_that_and_is_no_candidate() {
+    let Some(mut stage) = Stage::new(&[]).await else {
+        return;
+    };
+    stage.config.planner.kind = PlannerKind::Rules;
+    let refused =
+        r#"{"edits": [{"path": "calc/cor.py", "start": 24, "end": 24, "new_text": "x = 1\n"}]}"#;
+    stage.repairer = Some(Arc::new(RepairLoop {
+        model: Arc::new(RecordedPatcher::new(vec![refused.to_owned(); 40])),
+        settings: LoopSettings::default(),
+    }));
+    let notes = stage.play(&[]).await;
+    let errors = notes.steps.iter();
+    let errors = errors.filter_map(|step| step.info["error"].as_str());
+    let errors: Vec<&str> = errors.filter(|code| *code != "unknown-node").collect();
+    let again = "duplicate-patch";
+    // One to each round of the rules, which give up after so many.
+    assert_eq!(errors, ["path-missing", again, again, again]);
+    assert!(notes.gave_up && notes.candidates == 0);
+    let told = notes
+        .steps
+        .iter()
+        .find(|step| step.info["error"] == again)
+        .unwrap();
+    let detail = told.info["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("this very patch was refused before, path-missing"),
+        "{detail}"
+    );
 }
 
 const FIRST: &str = "\

@@ -1,6 +1,8 @@
 //! Where checkouts of repositories run: jails of this machine, or containers.
 
 use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -136,7 +138,7 @@ impl SandboxSettings {
                 let config = LocalConfig {
                     search,
                     readable: toolchains.readable(),
-                    ..LocalConfig::new(leases, std::env::temp_dir().join("etude-sessions"))
+                    ..LocalConfig::new(leases, sessions_folder().asked()?)
                 };
                 let backend = LocalBackend::open(config).await.failed()?;
                 (Arc::new(backend), Some(toolchains))
@@ -211,6 +213,41 @@ impl Sandboxes {
             }
         }
     }
+}
+
+/// Where sessions have their folders: below the folder for temporary files, which users share, one that is this
+/// user's own. It stays when it is empty: another process of the user may be about to make something in it.
+fn sessions_folder() -> anyhow::Result<PathBuf> {
+    let user = fs::metadata("/proc/self")
+        .context("cannot find out whose process this is: /proc/self")?
+        .uid();
+    let folder = std::env::temp_dir().join(format!("etude-sessions-{user}"));
+    let at = || format!("the folder of sessions, {}", folder.display());
+    let elsewhere = "name another place for temporary files with TMPDIR";
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let what = format!("{} cannot be made; {elsewhere}", at());
+            return Err(error).context(what);
+        }
+        _ => {}
+    }
+    // Not what a link leads to: whoever may write beside it chooses that.
+    let found = fs::symlink_metadata(&folder).with_context(at)?;
+    ensure!(
+        found.is_dir(),
+        "{} is no folder; remove it, or {elsewhere}",
+        at()
+    );
+    ensure!(
+        found.uid() == user,
+        "{} belongs to user {} and not to {user}, whose process this is; have it removed, or {elsewhere}",
+        at(),
+        found.uid()
+    );
+    if found.mode() & 0o777 != 0o700 {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).with_context(at)?;
+    }
+    Ok(folder)
 }
 
 /// What the tests of checkouts are run by.

@@ -242,6 +242,14 @@ fn files_that_are_no_graphs_are_refused_with_the_place() {
             "line 3, `type`: is nothing",
         ),
         (&format!("{node}torn"), "line 2: "),
+        (
+            &format!("{node}{node}{{\"type\": \"node\", \"id\": \"a\", \"name\": \"b\"}}"),
+            "line 3, `id`: \"a\" is the id of another node before it",
+        ),
+        (
+            "{\"nodes\": [\n{\"id\": \"a\"},\n{\"id\": \"a\", \"name\": \"b\"}]}",
+            "line 3, `nodes[1].id`: \"a\" is the id of another node before it",
+        ),
         ("ETUDEGRFxx", "etude: "),
     ] {
         fs::write(&path, content).unwrap();

@@ -357,7 +357,7 @@ impl ListedGraph {
         }
     }
 
-    /// Adds or replaces a node; its id.
+    /// Adds a node; its id. One that says the same again is passed over.
     fn add_node(&mut self, mut data: Map<String, Value>) -> Result<String, Fault> {
         let mut fields = Fields(&mut data);
         let id = fields
@@ -403,6 +403,9 @@ impl ListedGraph {
             name,
             rest: data,
         };
+        if self.nodes.get(&id).is_some_and(|known| *known != node) {
+            return Err(("id", format!("{id:?} is the id of another node before it")));
+        }
         self.nodes.insert(id.clone(), node);
         Ok(id)
     }

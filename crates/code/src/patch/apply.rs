@@ -117,15 +117,14 @@ impl State<'_> {
         };
         self.budget.spend(path, written.content.len())?;
         let file = lines::split(&written.content);
-        let splices = edits::splices(path, edits, &file)?;
-        let mut taken = splices.clone();
+        let mut splices = edits::splices(path, edits, &file)?;
         // Insertions at one place stand in the order of the list.
-        for splice in &mut taken {
+        for splice in &mut splices {
             if splice.start == splice.end {
-                splice.hunk = usize::MAX;
+                splice.hunk = 0;
             }
         }
-        let content = splice(&file, taken).map_err(|_| overlap(path, &splices))?;
+        let content = splice(&file, splices).map_err(|pair| overlap(path, pair))?;
         for (at, edit) in edits.iter().enumerate() {
             self.report.hunks.push(HunkReport {
                 path: path.clone(),
@@ -164,11 +163,7 @@ impl State<'_> {
                 counts_ignored: hunk.counts_ignored,
             });
         }
-        splice(&file, splices).map_err(|(first, second)| Rejection::Overlap {
-            path: path.clone(),
-            first: first + 1,
-            second: second + 1,
-        })
+        splice(&file, splices).map_err(|pair| overlap(path, pair))
     }
 
     fn current(&self, path: &RelativePath) -> Result<Option<Written>, Rejection> {
@@ -328,14 +323,10 @@ fn shifted<'a>(line: &'a HunkLine, shift: &Shift) -> Option<Cow<'a, [u8]>> {
     }
 }
 
-fn overlap(path: &RelativePath, splices: &[Splice]) -> Rejection {
-    let mut order: Vec<&Splice> = splices.iter().collect();
-    order.sort_by_key(|splice| (splice.start, splice.end));
-    let pair = order.windows(2).find(|pair| pair[1].start < pair[0].end);
-    let (first, second) = pair.map_or((0, 0), |pair| (pair[0].hunk, pair[1].hunk));
+fn overlap(path: &RelativePath, (first, second): (usize, usize)) -> Rejection {
     Rejection::Overlap {
         path: path.clone(),
-        first: first.min(second) + 1,
-        second: first.max(second) + 1,
+        first: first + 1,
+        second: second + 1,
     }
 }

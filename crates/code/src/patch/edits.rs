@@ -63,26 +63,16 @@ pub(super) fn splices(
     let usual = lines::usual_ending(file);
     let n_lines = file.len();
     let splice = |(hunk, edit): (usize, &LineEdit)| {
-        let &LineEdit { start, end, .. } = edit;
-        let range = |detail| {
-            Err(Rejection::Range {
+        let (first, end) = range(path, hunk, edit)?;
+        if first > n_lines || end > n_lines {
+            return Err(Rejection::Range {
                 path: path.clone(),
                 edit: hunk + 1,
-                detail,
-            })
-        };
-        let Some(first) = start.checked_sub(1) else {
-            return range("lines count from 1".to_owned());
-        };
-        if end < first {
-            return range(format!(
-                "the end {end} is before the start {start}; to insert before a line, give it as the start and one less as the end"
-            ));
-        }
-        if first > n_lines || end > n_lines {
-            return range(format!(
-                "lines {start} to {end} are asked for, and the file has {n_lines}"
-            ));
+                detail: format!(
+                    "lines {} to {end} are asked for, and the file has {n_lines}",
+                    edit.start
+                ),
+            });
         }
         let unended = end > first && file[end - 1].ending == Ending::None;
         let ended = |line: Line<'_>| {
@@ -103,7 +93,62 @@ pub(super) fn splices(
             hunk,
         })
     };
-    edits.iter().enumerate().map(splice).collect()
+    let splices: Vec<Splice> = edits
+        .iter()
+        .enumerate()
+        .map(splice)
+        .collect::<Result<_, _>>()?;
+    let ranges = splices.iter().map(|splice| (splice.start, splice.end));
+    apart(path, ranges)?;
+    Ok(splices)
+}
+
+/// What is wrong with the edits of a file whatever it holds.
+pub(super) fn check(path: &RelativePath, edits: &[LineEdit]) -> Result<(), Rejection> {
+    let ranges = edits.iter().enumerate();
+    let ranges: Vec<_> = ranges
+        .map(|(at, edit)| range(path, at, edit))
+        .collect::<Result<_, _>>()?;
+    apart(path, ranges)
+}
+
+/// Lines before those that an edit replaces, and lines up to its end.
+fn range(path: &RelativePath, at: usize, edit: &LineEdit) -> Result<(usize, usize), Rejection> {
+    let &LineEdit { start, end, .. } = edit;
+    let detail = match start.checked_sub(1) {
+        Some(first) if end >= first => return Ok((first, end)),
+        Some(_) => format!(
+            "the end {end} is before the start {start}; to insert before a line, give it as the start and one less as the end"
+        ),
+        None => "lines count from 1".to_owned(),
+    };
+    Err(Rejection::Range {
+        path: path.clone(),
+        edit: at + 1,
+        detail,
+    })
+}
+
+/// Fails where two edits change one line. Several may insert at one place.
+fn apart(
+    path: &RelativePath,
+    ranges: impl IntoIterator<Item = (usize, usize)>,
+) -> Result<(), Rejection> {
+    let mut order: Vec<((usize, usize), usize)> = ranges.into_iter().zip(1..).collect();
+    order.sort_unstable();
+    for pair in order.windows(2) {
+        let [((_, end), first), ((start, _), second)] = *pair else {
+            continue;
+        };
+        if start < end {
+            return Err(Rejection::Overlap {
+                path: path.clone(),
+                first: first.min(second),
+                second: first.max(second),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The inside of a text that is one fenced block.

@@ -2,7 +2,7 @@
 
 use crate::RelativePath;
 
-use super::lines::Ending;
+use super::{Rejection, lines::Ending};
 
 /// The change of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,26 @@ impl FileDiff {
             mode: None,
             hunks,
         }
+    }
+}
+
+impl FileDiff {
+    /// Fails at the first hunk whose header counts other lines than it has.
+    pub(super) fn check_counts(&self) -> Result<(), Rejection> {
+        let Some(path) = self.new.as_ref().or(self.old.as_ref()) else {
+            return Err(Rejection::Empty);
+        };
+        let wrong = (1..).zip(&self.hunks).find(|(_, hunk)| hunk.counts_ignored);
+        let Some((number, hunk)) = wrong else {
+            return Ok(());
+        };
+        let (old, new) = hunk.counts();
+        Err(Rejection::Counts {
+            path: path.clone(),
+            hunk: number,
+            old,
+            new,
+        })
     }
 }
 

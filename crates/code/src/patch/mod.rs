@@ -167,6 +167,22 @@ impl Patch {
         self.changes.iter().flat_map(named).flatten().collect()
     }
 
+    /// Finds what is wrong with the patch whatever its files hold: ranges of edits that are none or overlap, and hunks
+    /// that have other lines than their `@@` lines say. [`Patch::apply`] rejects the former too; the latter, which
+    /// `git apply` refuses, it passes over.
+    ///
+    /// # Errors
+    /// The first such thing.
+    pub fn check(&self) -> Result<(), Rejection> {
+        for change in &self.changes {
+            match change {
+                Change::Edits { path, edits } => edits::check(path, edits)?,
+                Change::Diff(diff) => diff.check_counts()?,
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the patch to `files`: the content of each of [`Patch::paths`], `None` for one that
     /// does not exist. All of the patch fits, or nothing is changed.
     pub fn apply(

@@ -56,6 +56,17 @@ pub enum Rejection {
         hunk: usize,
         detail: String,
     },
+    /// Of [`Patch::check`](super::Patch::check) alone: a hunk is found by its lines.
+    #[error(
+        "{path}, hunk {hunk}: it has {old} lines of the old file and {new} of the new one, and its `@@` line says \
+         otherwise"
+    )]
+    Counts {
+        path: RelativePath,
+        hunk: usize,
+        old: usize,
+        new: usize,
+    },
     #[error("{path}: hunks {first} and {second} change the same lines")]
     Overlap {
         path: RelativePath,
@@ -87,7 +98,7 @@ impl Rejection {
         match self {
             Self::Schema { .. } => "invalid-patch-schema",
             Self::Path { .. } | Self::Missing { .. } | Self::NotRead { .. } => "path-missing",
-            Self::Range { .. } | Self::Overlap { .. } => "range-invalid",
+            Self::Range { .. } | Self::Overlap { .. } | Self::Counts { .. } => "range-invalid",
             Self::Empty | Self::Syntax { .. } => "invalid-unified-diff",
             Self::TooLarge { .. } => "too-large",
             Self::Exists { .. } => "path-exists",

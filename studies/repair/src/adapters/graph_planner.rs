@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Options, Record, r2e_gym, records, swe_bench, without_nulls};
 use crate::{
     Checks, Facts, Gold, Issue, Place, Public, Task, TestFramework,
-    grading::{Grader, SweBenchGrader},
+    grading::{EvalType, Grader, LogParser, SweBenchGrader},
 };
 
 #[derive(Deserialize)]
@@ -59,6 +59,11 @@ struct InstanceRow {
     )]
     pass_to_pass: Vec<String>,
     version: Option<String>,
+    environment_setup_commit: Option<String>,
+    image: Option<String>,
+    eval_script: Option<String>,
+    log_parser: Option<LogParser>,
+    eval_type: Option<EvalType>,
     /// A row of R2E-Gym.
     raw: Option<Value>,
     #[serde(flatten)]
@@ -164,8 +169,9 @@ fn with_instance(held: InstanceRow) -> Task {
         fail_to_pass: held.fail_to_pass,
         pass_to_pass: held.pass_to_pass,
     };
-    if let (Some(Value::String(image)), Place::Image { name, .. }) =
-        (held.rest.get("docker_image"), &mut task.place)
+    let named = held.rest.get("docker_image").and_then(Value::as_str);
+    if let (Some(image), Place::Image { name, .. }) =
+        (named.or(held.image.as_deref()), &mut task.place)
     {
         image.clone_into(name);
     }
@@ -175,7 +181,11 @@ fn with_instance(held: InstanceRow) -> Task {
         grader: (!task.checks.fail_to_pass.is_empty()).then(|| {
             Grader::SweBench(Box::new(SweBenchGrader {
                 version: held.version,
-                ..SweBenchGrader::default()
+                environment_setup_commit: held.environment_setup_commit,
+                image: held.image,
+                eval_script: held.eval_script,
+                log_parser: held.log_parser,
+                eval_type: held.eval_type,
             }))
         }),
         ..Gold::default()
@@ -184,7 +194,7 @@ fn with_instance(held: InstanceRow) -> Task {
     if !rest.is_empty() {
         task.facts
             .metadata
-            .insert("instance".to_owned(), rest.into());
+            .insert(swe_bench::INSTANCE.to_owned(), rest.into());
     }
     task
 }
@@ -293,25 +303,15 @@ pub fn graph_planner_row(task: &Task) -> Option<Map<String, Value>> {
     }
 }
 
-/// The content of `instances/ID.json` for a task. Unlike the original's it names the tests.
+/// The content of `instances/ID.json` for a task. Unlike the original's it names the tests, and has every column that
+/// the task's own row had.
 pub fn graph_planner_instance(task: &Task) -> Value {
     let image = match &task.place {
         Place::Image { name, .. } | Place::PatchedImage { name, .. } => Some(name.as_str()),
         Place::Folder(_) | Place::Patched { .. } => None,
     };
     let id = graph_planner_id(task);
-    if let Some(Grader::R2eGym { expected }) = &task.gold.grader {
-        let mut raw = task.facts.metadata.clone();
-        raw.remove("sandbox");
-        raw.remove("task_id");
-        raw.insert("repo_name".to_owned(), task.public.repo.clone().into());
-        raw.insert("docker_image".to_owned(), image.into());
-        raw.entry("problem_statement")
-            .or_insert_with(|| swe_bench::statement(&task.public.issue).into());
-        raw.insert(
-            "expected_output_json".to_owned(),
-            json!(expected).to_string().into(),
-        );
+    if let Some(raw) = raw(task, image) {
         return json!({
             "task_id": id,
             "docker_image": image,
@@ -320,19 +320,71 @@ pub fn graph_planner_instance(task: &Task) -> Value {
             "gym_config": {},
         });
     }
-    let version = match &task.gold.grader {
-        Some(Grader::SweBench(grader)) => grader.version.clone(),
-        _ => None,
+    let columns = swe_bench::instance_of(task).and_then(|row| serde_json::to_value(row).ok());
+    let mut columns = match columns {
+        Some(Value::Object(columns)) => columns,
+        _ => Map::new(),
     };
-    json!({
-        "instance_id": swe_bench::instance_id(task),
-        "docker_image": image,
-        "repo": task.public.repo,
-        "base_commit": task.public.base_commit,
-        "patch": task.gold.patch,
-        "test_patch": task.gold.test_patch,
-        "FAIL_TO_PASS": task.checks.fail_to_pass,
-        "PASS_TO_PASS": task.checks.pass_to_pass,
-        "version": version,
-    })
+    set(
+        &mut columns,
+        json!({
+            "instance_id": swe_bench::instance_id(task),
+            "docker_image": image,
+            "repo": task.public.repo,
+            "base_commit": task.public.base_commit,
+            "patch": task.gold.patch,
+            "test_patch": task.gold.test_patch,
+            "FAIL_TO_PASS": task.checks.fail_to_pass,
+            "PASS_TO_PASS": task.checks.pass_to_pass,
+        }),
+    );
+    columns.into()
+}
+
+/// The row that R2E-Gym has for a task; `None` of those of SWE-bench, whose instances are rows themselves.
+fn raw(task: &Task, image: Option<&str>) -> Option<Value> {
+    let mut raw = task.facts.metadata.clone();
+    raw.remove("sandbox");
+    raw.remove("task_id");
+    raw.entry(swe_bench::STATEMENT)
+        .or_insert_with(|| swe_bench::statement(&task.public.issue).into());
+    match (&task.gold.grader, &task.place) {
+        (Some(Grader::R2eGym { expected }), _) => set(
+            &mut raw,
+            json!({
+                "repo_name": task.public.repo,
+                "docker_image": image,
+                "expected_output_json": json!(expected).to_string(),
+            }),
+        ),
+        // The patch plants the bug.
+        (
+            Some(grader @ (Grader::SweSmith | Grader::SweSmithLog(_))),
+            Place::PatchedImage { patch, .. },
+        ) => {
+            raw.entry("image_name").or_insert_with(|| image.into());
+            set(
+                &mut raw,
+                json!({
+                    "instance_id": swe_bench::instance_id(task),
+                    "repo": task.public.repo,
+                    "base_commit": task.public.base_commit,
+                    "patch": patch,
+                    "FAIL_TO_PASS": task.checks.fail_to_pass,
+                    "PASS_TO_PASS": task.checks.pass_to_pass,
+                }),
+            );
+            if let Grader::SweSmithLog(profile) = grader {
+                set(&mut raw, json!(profile));
+            }
+        }
+        _ => return None,
+    }
+    Some(raw.into())
+}
+
+fn set(columns: &mut Map<String, Value>, values: Value) {
+    if let Value::Object(values) = values {
+        columns.extend(values);
+    }
 }

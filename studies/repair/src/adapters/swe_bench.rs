@@ -13,7 +13,9 @@ use crate::{
 /// Where the images of SWE-bench have the checkout.
 pub(super) const WORK_TREE: &str = "/testbed";
 /// Where a text that an issue cannot give back is kept.
-const STATEMENT: &str = "problem_statement";
+pub(super) const STATEMENT: &str = "problem_statement";
+/// Where the columns of an instance in a file of Graph Planner's are kept.
+pub(super) const INSTANCE: &str = "instance";
 
 pub(super) fn read(record: &Record, options: &Options) -> Result<Task, RowError> {
     let instance: Instance = record.parse()?;
@@ -105,6 +107,14 @@ pub fn instance_of(task: &Task) -> Option<Instance> {
         return None;
     };
     let mut rest = task.facts.metadata.clone();
+    if let Some(Value::Object(columns)) = rest.remove(INSTANCE) {
+        // Beside them stands what Graph Planner's row has.
+        for name in ["task_id", "sandbox"] {
+            rest.remove(name);
+        }
+        rest.extend(columns);
+        rest.remove("instance_id");
+    }
     let problem_statement = match rest.remove(STATEMENT) {
         Some(Value::String(text)) => text,
         _ => statement(&task.public.issue),

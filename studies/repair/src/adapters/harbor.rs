@@ -16,15 +16,22 @@ use crate::{
 };
 
 const SETTINGS: &str = "task.toml";
+const INSTRUCTION: &str = "instruction.md";
+const TESTS: &str = "tests/test.sh";
 /// Of the largest file of a task.
 const MOST: u64 = 16 << 20;
 
-/// The task directories at `path`: itself, or those in it, by name.
+/// The task directories at `path`: itself, or those in it, by name. Also those that lack something.
 ///
 /// # Errors
 /// A folder that cannot be read, or has no task.
 pub(super) fn directories(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
-    if path.join(SETTINGS).is_file() {
+    let is_task = |folder: &Path| {
+        [SETTINGS, INSTRUCTION]
+            .iter()
+            .any(|file| folder.join(file).is_file())
+    };
+    if is_task(path) {
         return Ok(vec![path.to_owned()]);
     }
     let unreadable = |source| DatasetError::Unreadable {
@@ -34,7 +41,7 @@ pub(super) fn directories(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).map_err(unreadable)? {
         let folder = entry.map_err(unreadable)?.path();
-        if folder.join(SETTINGS).is_file() {
+        if is_task(&folder) {
             found.push(folder);
         }
     }
@@ -42,7 +49,9 @@ pub(super) fn directories(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     match found.is_empty() {
         true => Err(DatasetError::Format {
             path: path.to_owned(),
-            message: format!("no folder here has a {SETTINGS}"),
+            message: format!(
+                "no task of Harbor's: neither the folder nor one in it has {SETTINGS} and {INSTRUCTION}"
+            ),
         }),
         false => Ok(found),
     }
@@ -51,6 +60,18 @@ pub(super) fn directories(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
 /// `number` counts task directories from 1.
 pub(super) fn read(folder: &Path, number: u64, options: &Options) -> Result<Task, RowError> {
     let at = At { folder, number };
+    let needed = [SETTINGS, INSTRUCTION, TESTS];
+    let missing = needed
+        .into_iter()
+        .filter(|file| !folder.join(file).is_file());
+    let missing: Vec<&str> = missing.collect();
+    if !missing.is_empty() {
+        let message = format!(
+            "no task of Harbor's, for it lacks {}",
+            missing.join(" and ")
+        );
+        return Err(at.error("", "", message));
+    }
     let settings = at.text(SETTINGS)?;
     let settings: toml::Table = settings
         .parse()
@@ -59,21 +80,20 @@ pub(super) fn read(folder: &Path, number: u64, options: &Options) -> Result<Task
         Ok(Value::Object(settings)) => settings,
         _ => Map::new(),
     };
-    let instruction = at.text("instruction.md")?;
+    let instruction = at.text(INSTRUCTION)?;
     if instruction.trim().is_empty() {
-        return Err(at.error("instruction.md", "", "the task asks for nothing"));
+        return Err(at.error(INSTRUCTION, "", "the task asks for nothing"));
     }
     let test_files = at.texts("tests")?;
-    if !test_files.contains_key("tests/test.sh") {
-        return Err(at.error("tests/test.sh", "", "missing: nothing grades the task"));
-    }
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = string(&settings, "task", "name").unwrap_or(&folder_name);
     let mut metadata = Map::new();
     let image = match string(&settings, "environment", "docker_image") {
         Some(image) => image.to_owned(),
         None if folder.join("environment/Dockerfile").is_file() => {
+            // Whoever builds the image may do so from elsewhere.
             let environment = folder.join("environment");
+            let environment = std::path::absolute(&environment).unwrap_or(environment);
             metadata.insert("requires_build".to_owned(), true.into());
             metadata.insert(
                 "environment".to_owned(),
@@ -131,8 +151,12 @@ struct At<'a> {
 
 impl At<'_> {
     fn error(&self, file: &str, field: &str, message: impl Into<String>) -> RowError {
+        let path = match file {
+            "" => self.folder.to_owned(),
+            file => self.folder.join(file),
+        };
         RowError {
-            path: self.folder.join(file),
+            path,
             place: dataset::Place::Row(self.number),
             field: field.to_owned(),
             message: message.into(),

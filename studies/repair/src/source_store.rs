@@ -87,6 +87,7 @@ impl SourceStore {
             }
             _ => {}
         }
+        fs::create_dir_all(&draft).map_err(fault(&draft))?;
         for file in &kept.files {
             let to = draft.join(file.as_str());
             let above = to.parent().unwrap_or(&draft);

@@ -14,7 +14,8 @@ use record::Seed;
 use repair::{
     SourceStore, TestFramework,
     mutate::{
-        MutateError, Mutated, Options, Progress, Style, Tally, framework_of, mutate, notes_beside,
+        LeftOut, MutateError, Mutated, Options, Progress, Style, Tally, framework_of, mutate,
+        notes_beside,
     },
     workplace::Testbed,
     write_tasks,
@@ -99,6 +100,7 @@ struct Made<'a> {
     /// Tests that pass every time without bugs.
     tests: usize,
     tests_left_out: usize,
+    left_out: &'a [LeftOut],
     functions: usize,
     files: usize,
     by_family: BTreeMap<String, usize>,
@@ -106,16 +108,29 @@ struct Made<'a> {
     seconds: f64,
 }
 
+/// Tests that are left out of the tasks and named; all are in the report of `--json`.
+const SHOWN_TESTS: usize = 10;
 /// Between two lines where there is no bar.
 const EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
+    let out = &args.out;
+    if out.is_dir() || out.file_name().is_none() {
+        return Err(Failure::Asked(anyhow!(
+            "--out {} is a folder, and the tasks are written to a file: give one such as {}",
+            out.display(),
+            out.join("tasks.jsonl").display()
+        )));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .failed()?;
     let sources = args.out.with_extension("sources");
     let was_there = sources.exists();
+    let folders = out.ancestors().skip(1);
+    let folders = folders.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let new_folders: Vec<&Path> = folders.collect();
     let made = runtime.block_on(async {
         tokio::select! {
             done = make(args, screen) => done,
@@ -127,6 +142,12 @@ pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     let goes_on = notes.exists() || args.out.exists();
     if made.is_err() && !was_there && !goes_on && sources.is_dir() {
         fs::remove_dir_all(sources).failed()?;
+        // One that something else was put into stays.
+        for folder in new_folders {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
     }
     if matches!(made, Err(Failure::Stopped)) && notes.exists() {
         screen.say(format!(
@@ -146,6 +167,12 @@ async fn make(args: &MutateArgs, screen: Screen) -> Outcome<()> {
         )));
     }
     let name = name(args)?;
+    if args.out.exists() {
+        screen.say(format!(
+            "note: {} is there already; the tasks that are made replace what is in it",
+            args.out.display()
+        ));
+    }
     if let Some(folder) = args
         .out
         .parent()
@@ -168,7 +195,7 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
         .any(|file| file.as_str().ends_with(".py"))
     {
         return Err(Failure::Asked(anyhow!(
-            "{} has no file of Python; give the folder that has both the package and its tests",
+            "no tests were found in {}: it has no file of Python; give the folder that has both the package and its tests",
             args.path.display()
         )));
     }
@@ -217,17 +244,21 @@ async fn measured(args: &MutateArgs, name: &str, begun: Instant, screen: Screen)
             candidates,
             known,
         } => {
-            let aside = match left_out {
+            let aside = match left_out.len() {
                 0 => String::new(),
-                1 => " (1 other fails now and then, always, or is skipped, and is left out)"
-                    .to_owned(),
-                more => format!(
-                    " ({more} others fail now and then, always, or are skipped, and are left out)"
-                ),
+                1 => ", 1 other is left out".to_owned(),
+                more => format!(", {more} others are left out"),
             };
             screen.say(format!(
                 "{name}: {tests} tests pass in {seconds:.1} s{aside}; {candidates} places for a bug"
             ));
+            for one in left_out.iter().take(SHOWN_TESTS) {
+                screen.say(format!("  left out: {}: {}", one.test, one.why));
+            }
+            if left_out.len() > SHOWN_TESTS {
+                let more = left_out.len() - SHOWN_TESTS;
+                screen.say(format!("  and {more} more; --json names all"));
+            }
             if known > 0 {
                 screen.say(format!(
                     "{name}: going on; {} measured before",
@@ -327,7 +358,8 @@ fn say(
         framework,
         tasks: made.tasks.len(),
         tests: made.tests,
-        tests_left_out: made.left_out,
+        tests_left_out: made.left_out.len(),
+        left_out: &made.left_out,
         functions: functions.len(),
         files: files.len(),
         by_family,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    etude::{assert_success, etude, package, stderr},
+    etude::{assert_says, assert_success, etude, package, stderr},
     runs::uninterrupted,
 };
 
@@ -211,6 +211,59 @@ fn what_is_asked_wrongly_is_refused() {
         let said = stderr(&output);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
+}
+
+/// A package with three tests, of which one fails.
+fn package_with_tests(folder: &Path) {
+    let tests = "import unittest\n\nfrom shapes import area\n\n\nclass AreaTest(unittest.TestCase):\n    \
+                 def test_area(self):\n        self.assertEqual(area(2, 3), 6)\n\n    \
+                 def test_broken(self):\n        self.fail('always')\n\n    \
+                 def test_called(self):\n        self.assertTrue(area)\n";
+    fs::create_dir_all(folder).unwrap();
+    let area = "def area(width, height):\n    return width * height\n";
+    fs::write(folder.join("shapes.py"), area).unwrap();
+    fs::write(folder.join("test_shapes.py"), tests).unwrap();
+}
+
+#[test]
+fn bugs_are_planted_where_there_are_tests_and_what_is_left_out_is_named() {
+    let scratch = TempDir::new().unwrap();
+    let at = |name: &str| scratch.path().join(name);
+    package_with_tests(&at("shapes"));
+    fs::create_dir_all(at("empty")).unwrap();
+    let mutate = |path: &str, out: &str, more: &[&str]| {
+        let arguments = ["data", "mutate", path, "--count", "1", "--out", out];
+        let mut command = etude(scratch.path(), arguments);
+        command.args(more).current_dir(scratch.path());
+        command.output().unwrap()
+    };
+    assert_says(
+        &mutate("shapes", "empty", &[]),
+        2,
+        &["--out empty is a folder", "empty/tasks.jsonl"],
+    );
+    let refused = mutate("empty", "new/deep/tasks.jsonl", &[]);
+    assert_says(&refused, 2, &["no tests were found in empty"]);
+    assert!(!at("new").exists());
+
+    fs::write(at("tasks.jsonl"), "old\n").unwrap();
+    let made = mutate("shapes", "tasks.jsonl", &["--json"]);
+    let said = stderr(&made);
+    if said.contains("walls") || said.contains("none was found") {
+        println!("skipped: {said}");
+        return;
+    }
+    let told = told(&made);
+    let broken = "test_shapes.AreaTest.test_broken";
+    assert_eq!(told["left_out"][0]["test"], broken, "{told}");
+    for part in [
+        "note: tasks.jsonl is there already",
+        "left out: test_shapes.AreaTest.test_broken: it fails",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let task = &tasks(at("tasks.jsonl"))[0];
+    assert_eq!(task["checks"]["pass_to_pass"].as_array().unwrap().len(), 1);
 }
 
 #[test]

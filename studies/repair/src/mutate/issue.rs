@@ -80,7 +80,7 @@ impl Report<'_> {
         if style == Style::Terse {
             body.push(code_span(first_line(&error)));
         } else {
-            body.push(self.opening(doing, scene.must_raise, seed));
+            body.push(self.opening(doing, &scene, seed));
             body.push(fenced("", &error));
         }
         if style == Style::Detailed {
@@ -109,7 +109,9 @@ impl Report<'_> {
             title,
             body: body.join("\n\n"),
             failure_frame: scene.frame.filter(|_| says_where),
-            top_assert: doing.filter(|_| says_where).map(str::to_owned),
+            top_assert: doing
+                .filter(|_| says_where && scene.is_check)
+                .map(str::to_owned),
             error_kind: Some(self.failure.kind.clone()),
         }
     }
@@ -154,15 +156,22 @@ impl Report<'_> {
             .replace("{kind}", &self.failure.kind)
     }
 
-    fn opening(&self, doing: Option<&str>, must_raise: bool, seed: Seed) -> String {
+    fn opening(&self, doing: Option<&str>, scene: &Scene, seed: Seed) -> String {
         let mut rng = seed.stream("issue/opening", 0).rng();
-        let (with, without): (&[&str], &[&str]) = if self.is_assertion() || must_raise {
+        let (with, without): (&[&str], &[&str]) = if self.is_assertion() || scene.must_raise {
             (
-                &[
-                    "With {name}, this should hold and does not:",
-                    "I expected this to go through:",
-                    "This check fails:",
-                ],
+                match scene.is_check {
+                    true => &[
+                        "With {name}, this should hold and does not:",
+                        "I expected this to go through:",
+                        "This check fails:",
+                    ],
+                    // The assertion is somewhere below it.
+                    false => &[
+                        "I expected this to go through:",
+                        "With {name}, this ends in a failed assertion:",
+                    ],
+                },
                 &[
                     "{name} behaves wrongly here: {words}.",
                     "Something is off in {name}: {words}.",
@@ -204,10 +213,11 @@ impl Report<'_> {
             .iter()
             .rev()
             .find(|frame| !code::graph::is_test_path(&frame.path));
-        let in_test = frames
+        let mut in_tests = frames
             .iter()
             .rev()
-            .find(|frame| code::graph::is_test_path(&frame.path));
+            .filter(|frame| code::graph::is_test_path(&frame.path));
+        let in_test = in_tests.next();
         let mut scene = Scene {
             frame: inner
                 .or(in_test)
@@ -215,7 +225,12 @@ impl Report<'_> {
             ..Scene::default()
         };
         if let Some(frame) = in_test {
-            scene.look(frame, self.names, read);
+            let mut only_raises = scene.look(frame, self.names, read);
+            // What a test's helper raises says nothing of what the test did with it.
+            while only_raises && let Some(frame) = in_tests.next() {
+                only_raises = scene.look(frame, self.names, read);
+                scene.is_check = !only_raises;
+            }
         }
         if scene.subject.is_none() {
             let entered = frames
@@ -235,6 +250,8 @@ struct Scene {
     /// What is called there.
     subject: Option<String>,
     statement: Option<String>,
+    /// Whether the statement is what says that something is wrong, and not only on the way to it.
+    is_check: bool,
     /// Whether the statement says that an exception is to come.
     must_raise: bool,
     /// The whole test.
@@ -244,17 +261,18 @@ struct Scene {
 }
 
 impl Scene {
+    /// Takes in what stands at a frame of a test; whether that only raises what was found out before it.
     fn look(
         &mut self,
         frame: &Frame,
         names: &BTreeSet<String>,
         read: &impl Fn(&RelativePath) -> Option<String>,
-    ) {
+    ) -> bool {
         let text = RelativePath::new(frame.path.as_str())
             .ok()
             .and_then(|path| read(&path));
         let Some(Ok(source)) = text.map(Source::parse) else {
-            return;
+            return false;
         };
         let sites = Sites::of(&source);
         let on_line = |node: AnyNodeRef<'_>| {
@@ -267,7 +285,7 @@ impl Scene {
             .filter(|(_, site)| site.node.is_statement() && on_line(site.node))
             .last();
         let Some((index, site)) = statement else {
-            return;
+            return false;
         };
         // What must raise is told with what says so.
         let expects = |node: AnyNodeRef<'_>| match node {
@@ -284,9 +302,11 @@ impl Scene {
         let node = expectation.unwrap_or(site.node);
         let (first, last) = source.lines(node);
         let is_block = expectation.is_none() && has_blocks(node);
-        if !is_block && last - first < STATEMENT_LINES {
+        let only_raises = matches!(node, AnyNodeRef::StmtRaise(_));
+        if !is_block && !only_raises && last - first < STATEMENT_LINES {
             self.statement = Some(dedented(&source, first, last));
             self.must_raise = expectation.is_some();
+            self.is_check = expectation.is_some() || is_check(node);
         }
         let test = sites.function(index).and_then(|scope| scope.function());
         if let Some(function) = test {
@@ -327,8 +347,29 @@ impl Scene {
             Some((_, true)) => of_best.next(),
             _ => of_best.next_back(),
         };
-        self.subject = chosen.map(|(_, _, name)| (*name).to_owned());
+        if let Some((_, _, name)) = chosen {
+            self.subject = Some((*name).to_owned());
+        }
+        only_raises
     }
+}
+
+/// `assert …`, `self.assertEqual(…)`, `self.fail(…)`.
+fn is_check(node: AnyNodeRef<'_>) -> bool {
+    let AnyNodeRef::StmtExpr(statement) = node else {
+        return matches!(node, AnyNodeRef::StmtAssert(_));
+    };
+    let Expr::Call(call) = &*statement.value else {
+        return false;
+    };
+    let name = match &*call.func {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => return false,
+    };
+    ["assert", "fail"]
+        .iter()
+        .any(|begin| name.starts_with(begin))
 }
 
 fn has_blocks(node: AnyNodeRef<'_>) -> bool {
@@ -426,6 +467,9 @@ mod tests {
 
     const TEST: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def test_wide_pads(self):\n        table = Table(3)\n        self.assertEqual(table.pad('a'), 'a  ')\n";
 
+    /// A helper that raises, and a call on the way to a failure.
+    const HELPED: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def check(self, text):\n        raise AssertionError(text)\n\n    def test_wide(self):\n        wide = pad('a')\n        self.check(wide)\n";
+
     fn failure(kind: &str, frames: &[(&str, u32, &str)]) -> Failure {
         let frames = frames.iter().map(|(path, line, function)| Frame {
             path: (*path).to_owned(),
@@ -449,9 +493,46 @@ mod tests {
             names: &names,
             secret,
         };
-        report.issue(style, Seed(seed), |path| {
-            (path.as_str() == "tests/test_width.py").then(|| TEST.to_owned())
+        report.issue(style, Seed(seed), |path| match path.as_str() {
+            "tests/test_width.py" => Some(TEST.to_owned()),
+            "tests/test_helped.py" => Some(HELPED.to_owned()),
+            _ => None,
         })
+    }
+
+    #[test]
+    fn what_is_quoted_is_what_the_test_asks_for() {
+        let wide = ("tests/test_helped.py", 10, "test_wide");
+        let raised = [wide, ("tests/test_helped.py", 6, "check")];
+        let below = [
+            ("tests/test_helped.py", 9, "test_wide"),
+            ("tables/core.py", 3, "pad"),
+        ];
+        for seed in 0..8 {
+            let found = issue(
+                &failure("AssertionError", &raised),
+                &[],
+                Style::Normal,
+                seed,
+            );
+            assert_eq!(found.top_assert.as_deref(), Some("self.check(wide)"));
+            assert!(!found.body.contains("raise Assertion"), "{}", found.body);
+            let found = issue(&failure("AssertionError", &below), &[], Style::Normal, seed);
+            assert_eq!(found.top_assert, None);
+            assert!(found.body.contains("wide = pad('a')"), "{}", found.body);
+            for wrong in ["This check fails", "should hold"] {
+                assert!(!found.body.contains(wrong), "{}", found.body);
+            }
+        }
+        // A test that only raises is not quoted.
+        let found = issue(
+            &failure("AssertionError", &raised[1..]),
+            &[],
+            Style::Normal,
+            0,
+        );
+        assert_eq!(found.top_assert, None);
+        assert!(!found.body.contains("raise"), "{}", found.body);
     }
 
     #[test]

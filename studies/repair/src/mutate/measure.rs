@@ -205,7 +205,7 @@ mod tests {
             tests: (0..count).map(|number| format!("t{number}")).collect(),
             lines: BTreeMap::new(),
             seconds: 1.0,
-            left_out: 0,
+            left_out: Vec::new(),
         }
     }
 

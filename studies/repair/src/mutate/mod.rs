@@ -37,6 +37,7 @@ use crate::{
 pub use bugs::{Bug, Family, bugs};
 pub use framework::framework_of;
 pub use issue::Style;
+pub use survey::LeftOut;
 
 use choice::{Candidate, Choice};
 use issue::Report;
@@ -64,7 +65,7 @@ pub enum Progress<'a> {
     /// What the tests do without bugs.
     Surveyed {
         tests: usize,
-        left_out: usize,
+        left_out: &'a [LeftOut],
         seconds: f64,
         candidates: usize,
         /// Bugs that were measured before the work was interrupted.
@@ -99,7 +100,7 @@ pub struct Mutated {
     /// Tests that pass every time without bugs.
     pub tests: usize,
     /// Tests that do not.
-    pub left_out: usize,
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Why no tasks can be made.
@@ -125,6 +126,16 @@ pub enum MutateError {
         name: String,
         tests: usize,
         first: String,
+    },
+    #[error(
+        "only one test of {name} passes every time, {test}: a bug has to leave as many tests that pass as it makes \
+         fail, so that two are the fewest{}",
+        left_out.first().map_or(String::new(), |one| format!("; {} is left out, for {}", one.test, one.why))
+    )]
+    OnePasses {
+        name: String,
+        test: String,
+        left_out: Vec<LeftOut>,
     },
     #[error("the tests of {name} {how}{}", behind(output))]
     Unfinished {
@@ -201,7 +212,7 @@ async fn make(
         Notes::open(&options.notes, &digest(testbed, sources, &survey)).map_err(at_notes)?;
     progress(Progress::Surveyed {
         tests: survey.tests.len(),
-        left_out: survey.left_out,
+        left_out: &survey.left_out,
         seconds: survey.seconds,
         candidates: candidates.len(),
         known: notes.count(),
@@ -211,7 +222,7 @@ async fn make(
         tasks: Vec::new(),
         tally: Tally::default(),
         tests: survey.tests.len(),
-        left_out: survey.left_out,
+        left_out: survey.left_out.clone(),
     };
     while made.tasks.len() < options.count {
         let batch = choice.next(BATCH);

@@ -8,9 +8,17 @@ use std::{
 use code::RelativePath;
 use judge::pytest::TestStatus;
 use record::Fault;
+use serde::Serialize;
 
 use super::MutateError;
 use crate::workplace::{Ended, TestRequest, TestRun, Testbed, Workplace};
+
+/// A test that decides nothing, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub test: String,
+    pub why: &'static str,
+}
 
 /// Tests that pass every time.
 #[derive(Clone, Debug)]
@@ -22,7 +30,7 @@ pub(super) struct Survey {
     /// Of the slowest run without traces.
     pub seconds: f64,
     /// Tests that fail, are skipped, do not come out the same every time, or pass only when such ones run before them.
-    pub left_out: usize,
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Runs without traces, each in an interpreter of its own.
@@ -82,7 +90,22 @@ impl Survey {
                 first: first.unwrap_or_else(|| last_lines(&runs[0].output)),
             });
         }
-        let left_out = seen.len() - tests.len();
+        let left_out: Vec<LeftOut> = {
+            let kept: BTreeSet<&String> = tests.iter().collect();
+            let others = seen.into_iter().filter(|id| !kept.contains(id));
+            let others = others.map(|id| LeftOut {
+                test: id.clone(),
+                why: why_not(id, &runs),
+            });
+            others.collect()
+        };
+        if let [test] = tests.as_slice() {
+            return Err(MutateError::OnePasses {
+                name: name.to_owned(),
+                test: test.clone(),
+                left_out,
+            });
+        }
         let traced = runs.pop();
         let mut lines: BTreeMap<String, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
         for (number, id) in (0..).zip(&tests) {
@@ -120,6 +143,24 @@ impl Survey {
     /// A run with a bug is ended after this long.
     pub(super) fn wall(&self) -> Duration {
         Duration::from_secs_f64((4.0 * self.seconds).max(5.0) + 2.0)
+    }
+}
+
+/// Why a test is left out.
+fn why_not(id: &str, runs: &[TestRun]) -> &'static str {
+    let mut statuses = runs.iter().map(|run| run.statuses.get(id));
+    let first = statuses.next().flatten();
+    if is_of_source(id) {
+        return "it stands in a source";
+    }
+    if statuses.any(|status| status != first) {
+        return "it does not end alike every time";
+    }
+    match first {
+        Some(TestStatus::Passed) => "it passes only after a test that is left out",
+        Some(TestStatus::Skipped) => "it is skipped",
+        Some(TestStatus::ExpectedFailure) => "it is expected to fail",
+        Some(TestStatus::Failed | TestStatus::Error) | None => "it fails",
     }
 }
 

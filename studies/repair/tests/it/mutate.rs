@@ -147,7 +147,14 @@ async fn tasks_are_what_their_tests_say() {
     };
     let found = made(&place, &kept, &options(&scratch, 6, 1)).await;
     assert_eq!(found.tasks.len(), 6, "{:?}", found.tally);
-    assert_eq!((found.tests, found.left_out), (6, 2));
+    let left_out: Vec<(&str, &str)> = found
+        .left_out
+        .iter()
+        .map(|one| (one.test.rsplit('.').next().unwrap(), one.why))
+        .collect();
+    assert_eq!(found.tests, 6);
+    let fails = "it fails";
+    assert_eq!(left_out, [("test_broken", fails), ("test_flaky", fails)]);
     assert_eq!(found.tally.kept, 6);
     let file = scratch.path().join("tasks.jsonl");
     write_tasks(&file, &found.tasks).unwrap();
@@ -257,7 +264,15 @@ async fn tests_that_go_by_those_before_them_are_run_in_their_order_or_left_out()
     place.testbed.image = Image::checkout(kept.folder.clone());
     let found = made(&place, &kept, &options(&scratch, 4, 1)).await;
     // Skipped, and what passes only after it.
-    assert_eq!((found.tests, found.left_out), (2, 2));
+    let why: Vec<&str> = found.left_out.iter().map(|one| one.why).collect();
+    assert_eq!(found.tests, 2);
+    assert_eq!(
+        why,
+        [
+            "it is skipped",
+            "it passes only after a test that is left out"
+        ]
+    );
     assert_eq!(found.tally.unsteady, 0, "{:?}", found.tally);
     assert!(!found.tasks.is_empty(), "{:?}", found.tally);
     for task in &found.tasks {
@@ -273,8 +288,16 @@ async fn tests_that_go_by_those_before_them_are_run_in_their_order_or_left_out()
 async fn what_no_task_can_be_made_of_is_said() {
     let deep = format!("def f():\n    return {}1\n", "-".repeat(300));
     let tests_of_f = "import unittest\nfrom core import f\nclass A(unittest.TestCase):\n    \
-                      def test_a(self):\n        self.assertEqual(f(), 1)\n";
-    let cases: [(&[(&str, &str)], &str); 4] = [
+                      def test_a(self):\n        self.assertEqual(f(), 1)\n    def test_b(self):\n        f()\n";
+    let one_test = tests_of_f.split("    def test_b").next().unwrap();
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (
+            &[
+                ("core.py", "def f():\n    return 1\n"),
+                ("test_a.py", one_test),
+            ],
+            "only one test of numbers-kit passes every time, test_a.A.test_a",
+        ),
         (
             &[("core.py", &deep), ("test_a.py", tests_of_f)],
             "core.py: left out, its code is nested deeper",
@@ -290,7 +313,7 @@ async fn what_no_task_can_be_made_of_is_said() {
         (
             &[(
                 "test_a.py",
-                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n",
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n    def test_b(self):\n        pass\n",
             )],
             "in which a bug could be planted",
         ),

@@ -15,8 +15,8 @@ use repair::{
     adapters::{Format, Options, adapt, instance_id, instance_of},
     evaluation::{Evaluated, evaluate, evaluate_gold},
     grading::{
-        Expected, Grader, InstanceOutcome, InstanceReport, PATCH_FAILED, Prediction, RunReport,
-        read_log, read_predictions, smith_expected, verdicts,
+        Expected, Grader, InstanceOutcome, InstanceReport, PATCH_FAILED, Prediction, Resolution,
+        RunReport, read_log, read_predictions, smith_expected, verdicts,
     },
     read_tasks,
     workplace::Testbed,
@@ -102,6 +102,9 @@ pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
         )));
     }
     check_predictions(&predictions).asked()?;
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot make the folder {} (--out)", args.out.display()))
+        .asked()?;
     let runtime = tokio::runtime::Runtime::new().failed()?;
     let (outcomes, faulted) = runtime.block_on(async {
         tokio::select! {
@@ -121,7 +124,7 @@ pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
     if args.json {
         print_json(&report)?;
     } else {
-        print_text(&lines(&report, &file))?;
+        print_text(&lines(&report, partial(&outcomes), &file))?;
     }
     match faulted.as_slice() {
         [] => Ok(()),
@@ -248,7 +251,8 @@ async fn all(
             faulted.push(id.clone());
         }
         work.at(done);
-        let why = one.why.map_or(String::new(), |why| format!(": {why}"));
+        let why = one.why.or_else(|| shortfall(&outcome));
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
         screen.say(format!("{id}: {}{why}", said(&outcome)));
         outcomes.insert(id, outcome);
     }
@@ -262,11 +266,52 @@ fn said(outcome: &InstanceOutcome) -> &'static str {
         InstanceOutcome::Completed { report, .. } if report.infra_failure => {
             "unresolved; the environment may have failed"
         }
+        InstanceOutcome::Completed { report, .. } if is_partial(report) => "unresolved (partial)",
         InstanceOutcome::Completed { .. } => "unresolved",
         InstanceOutcome::Error { .. } => "error",
         InstanceOutcome::EmptyPatch => "empty patch",
         InstanceOutcome::Incomplete => "no prediction",
     }
+}
+
+/// Whether some of what had to begin to pass does, and all that passed still does.
+fn is_partial(report: &InstanceReport) -> bool {
+    let tests = report.tests_status.as_ref();
+    tests.is_some_and(|tests| tests.resolution() == Resolution::Partial)
+}
+
+/// Instances that are resolved in part.
+fn partial(outcomes: &BTreeMap<String, InstanceOutcome>) -> usize {
+    let partial = |outcome: &&InstanceOutcome| matches!(outcome, InstanceOutcome::Completed { report, .. } if is_partial(report));
+    outcomes.values().filter(partial).count()
+}
+
+/// Which tests an unresolved instance failed by: how many, and the first.
+fn shortfall(outcome: &InstanceOutcome) -> Option<String> {
+    let InstanceOutcome::Completed { report, .. } = outcome else {
+        return None;
+    };
+    let tests = report.tests_status.as_ref()?;
+    let kinds = [
+        (&tests.fail_to_pass, "fail-to-pass", "did not pass"),
+        (&tests.pass_to_pass, "pass-to-pass", "broke"),
+    ];
+    let told: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|(split, kind, what)| {
+            let (first, more) = split.failure.split_first()?;
+            let (failed, all) = (
+                split.failure.len(),
+                split.success.len() + split.failure.len(),
+            );
+            let named = match more.is_empty() {
+                true => format!(": {first}"),
+                false => format!(", first {first}"),
+            };
+            Some(format!("{failed} of {all} {kind} tests {what}{named}"))
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// What came of one instance.
@@ -516,7 +561,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn lines(report: &RunReport, file: &Path) -> String {
+fn lines(report: &RunReport, partial: usize, file: &Path) -> String {
     let share = match report.total_instances {
         0 => 0.0,
         all => 100.0 * report.resolved_instances as f64 / all as f64,
@@ -527,6 +572,7 @@ fn lines(report: &RunReport, file: &Path) -> String {
         ("completed", report.completed_instances),
         ("resolved", report.resolved_instances),
         ("unresolved", report.unresolved_instances),
+        ("  of them partially", partial),
         ("empty patches", report.empty_patch_instances),
         ("errors", report.error_instances),
         (

@@ -60,6 +60,9 @@ pub(super) struct CheckArgs {
 struct Checked {
     file: PathBuf,
     study: Option<&'static str>,
+    /// Whose rows they are that are no tasks yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
     tasks: u64,
     documents: usize,
     /// By what their numbers are of: turns, questions by type, …
@@ -205,6 +208,7 @@ fn check(file: &Path, ids: &mut Ids, errors: &mut RowErrors) -> Result<Checked, 
     let mut checked = Checked {
         file: file.to_owned(),
         study: None,
+        format: None,
         tasks: 0,
         documents: 0,
         counts: BTreeMap::new(),
@@ -278,6 +282,17 @@ impl Checked {
             None if is_problem(&object) => {
                 self.is_of("critique", row)?;
                 self.take_problem(row)
+            }
+            None if let Some(format) = Format::of_columns(&object) => {
+                self.format = Some(format.name());
+                Err(row.error(
+                    "",
+                    format!(
+                        "no task but a row of {format}; `etude data prepare repair --format {format} {} --out DIR` \
+                         makes tasks of the file",
+                        row.path().display()
+                    ),
+                ))
             }
             _ => Err(row.error(
                 "public",
@@ -430,15 +445,16 @@ fn is_problem(row: &Map<String, Value>) -> bool {
 fn text(checked: &[Checked]) -> String {
     let mut lines = Vec::new();
     for file in checked {
-        let what = if file.problems.is_empty() {
-            "task"
-        } else {
-            "problem"
+        let what = match (file.problems.is_empty(), file.study, file.format) {
+            (false, ..) => "problem",
+            (_, None, Some(_)) => "row",
+            _ => "task",
         };
         // Several tasks of critique may be about one problem.
         let about = match file.study {
             _ if what == "problem" => String::new(),
             Some("critique") => format!(", {}", count_of(file.documents, "problem")),
+            None => String::new(),
             Some("repair") => format!(", {}", count_of(file.documents, "package")),
             _ => format!(", {}", count_of(file.documents, "document")),
         };
@@ -446,7 +462,7 @@ fn text(checked: &[Checked]) -> String {
             "{}: {} of {}{about}, {}",
             file.file.display(),
             count_of(file.tasks as usize, what),
-            file.study.unwrap_or("no study"),
+            file.study.or(file.format).unwrap_or("no study"),
             count_of(file.bad_rows as usize, "bad row")
         ));
         for (what, number) in &file.counts {

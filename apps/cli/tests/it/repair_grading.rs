@@ -1,10 +1,14 @@
 //! Datasets of issues to tasks, and predictions to verdicts, by the binary.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, chown, symlink},
+    path::Path,
+};
 
 use serde_json::{Value, json};
 
-use crate::etude::etude;
+use crate::etude::{assert_says, etude};
 
 const AREA: &str = "def area(width, height):\n    return width + height\n";
 const TESTS: &str = "import unittest\n\nfrom shapes import area\n\n\nclass AreaTest(unittest.TestCase):\n    def test_square(self):\n        self.assertEqual(area(2, 2), 4)\n\n    def test_area(self):\n        self.assertEqual(area(2, 3), 6)\n";
@@ -55,7 +59,8 @@ fn predictions_for_tasks_in_folders_are_graded() {
         ],
     );
     let grade_again = |predictions: &str, more: &[&str]| {
-        let arguments = "--tasks tasks.jsonl --run-id r --timeout 60 --json".split(' ');
+        let arguments =
+            "--tasks tasks.jsonl --run-id r --out made/graded --timeout 60 --json".split(' ');
         etude(
             scratch.path(),
             ["grade", predictions].into_iter().chain(arguments),
@@ -77,6 +82,8 @@ fn predictions_for_tasks_in_folders_are_graded() {
         said.contains("misfit: error: the patch does not apply"),
         "{said}"
     );
+    let broke = "wrong: unresolved: 1 of 1 pass-to-pass tests broke: tests.test_shapes.AreaTest.test_square";
+    assert!(said.contains(broke), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["resolved_ids"], json!(["right"]), "{report}\n{said}");
     assert_eq!(report["unresolved_ids"], json!(["forged", "wrong"]));
@@ -84,11 +91,13 @@ fn predictions_for_tasks_in_folders_are_graded() {
     assert_eq!(report["incomplete_ids"], json!(["left"]));
     assert_eq!(report["error_ids"], json!(["misfit"]));
     assert_eq!(report["schema_version"], 2);
-    let kept: Value = serde_json::from_slice(&fs::read(at("a__model.r.json")).unwrap()).unwrap();
+    let kept: Value =
+        serde_json::from_slice(&fs::read(at("made/graded/a__model.r.json")).unwrap()).unwrap();
     assert_eq!(kept, report);
-    let logs = at("logs/run_evaluation/r/a__model");
+    let logs = at("made/graded/logs/run_evaluation/r/a__model");
     let one: Value =
         serde_json::from_slice(&fs::read(logs.join("wrong/report.json")).unwrap()).unwrap();
+    assert_eq!(one["wrong"]["resolution"], "RESOLVED_NO");
     let tests = &one["wrong"]["tests_status"];
     assert_eq!(
         tests["FAIL_TO_PASS"]["success"],
@@ -131,6 +140,26 @@ fn predictions_for_tasks_in_folders_are_graded() {
     let report: Value = serde_json::from_slice(&gold.stdout).unwrap();
     assert_eq!(report["resolved_instances"], 6, "{report}");
     assert_eq!(gold.status.code(), Some(0));
+
+    // Sessions have a folder of the user's own, and one that is not is refused.
+    let made = fs::read_dir(scratch.path()).unwrap();
+    let mut made = made.map(|entry| entry.unwrap().path());
+    let is_own = |path: &std::path::PathBuf| path.to_string_lossy().contains("etude-sessions-");
+    let own = made.find(is_own).unwrap();
+    assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+    fs::remove_dir_all(&own).unwrap();
+    symlink(at("shapes"), &own).unwrap();
+    assert_says(
+        &grade("gold"),
+        2,
+        &["etude-sessions-", "is no folder", "TMPDIR"],
+    );
+    fs::remove_file(&own).unwrap();
+    fs::create_dir(&own).unwrap();
+    // Where these tests may give it to somebody else.
+    if chown(&own, Some(12_345), None).is_ok() {
+        assert_says(&grade("gold"), 2, &["belongs to user 12345", "TMPDIR"]);
+    }
 }
 
 #[test]
@@ -139,12 +168,12 @@ fn logs_of_swe_bench_are_graded_again_without_a_container() {
     let at = |name: &str| scratch.path().join(name);
     let row = json!({
         "instance_id": "a__b-1", "repo": "pytest-dev/pytest", "base_commit": "c", "problem_statement": "it fails",
-        "patch": "p", "test_patch": "", "FAIL_TO_PASS": "[\"t.py::a\"]", "PASS_TO_PASS": "[\"t.py::b\"]", "version": "1"
+        "patch": "p", "test_patch": "", "FAIL_TO_PASS": "[\"t.py::a\", \"t.py::c\"]", "PASS_TO_PASS": "[\"t.py::b\"]", "version": "1"
     });
     write_lines(&at("rows.jsonl"), &[row]);
     let logs = at("logs/run_evaluation/run/gold/a__b-1");
     fs::create_dir_all(&logs).unwrap();
-    let log = ">>>>> Start Test Output\nPASSED t.py::a\nSKIPPED t.py::b\n>>>>> End Test Output\n";
+    let log = ">>>>> Start Test Output\nPASSED t.py::a\nPASSED t.py::c\nSKIPPED t.py::b\n>>>>> End Test Output\n";
     fs::write(logs.join("test_output.txt"), log).unwrap();
     let output = etude(
         scratch.path(),
@@ -167,8 +196,16 @@ fn logs_of_swe_bench_are_graded_again_without_a_container() {
     assert_eq!(report["resolved_ids"], json!(["a__b-1"]));
     let one = fs::read_to_string(logs.join("report.json")).unwrap();
     assert!(one.contains("\"patch_is_None\": false"), "{one}");
-    // What is no verdict on tests says why where it is seen.
+    // What is not resolved says why where it is seen.
     for (log, why) in [
+        (
+            ">>>>> Start Test Output\nPASSED t.py::a\nFAILED t.py::c\nPASSED t.py::b\n>>>>> End Test Output\n",
+            "unresolved (partial): 1 of 2 fail-to-pass tests did not pass: t.py::c",
+        ),
+        (
+            ">>>>> Start Test Output\nFAILED t.py::a\nFAILED t.py::b\n>>>>> End Test Output\n",
+            "unresolved: 2 of 2 fail-to-pass tests did not pass, first t.py::a; 1 of 1 pass-to-pass tests broke: t.py::b",
+        ),
         (
             "PASSED t.py::a\n",
             "unresolved: the log lacks `>>>>> Start Test Output`",
@@ -191,6 +228,9 @@ fn logs_of_swe_bench_are_graded_again_without_a_container() {
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(&format!("a__b-1: {why}")), "{said}");
+        let one = fs::read_to_string(logs.join("report.json")).unwrap();
+        let is_partial = one.contains("\"resolution\": \"RESOLVED_PARTIAL\"");
+        assert_eq!(is_partial, why.contains("(partial)"), "{one}");
     }
 }
 
@@ -270,6 +310,7 @@ fn harbors_tasks_are_checked() {
         ),
         ("tasks/one/solution/solve.sh", "true\n"),
         ("tasks/two/task.toml", "[task]\nname = \"made/two\"\n"),
+        ("tasks/zero/instruction.md", "Make it.\n"),
     ] {
         fs::create_dir_all(at(path).parent().unwrap()).unwrap();
         fs::write(at(path), text).unwrap();
@@ -288,7 +329,19 @@ fn harbors_tasks_are_checked() {
     };
     let (code, _, said) = check("data check tasks");
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("tasks/two/instruction.md"), "{said}");
+    for lacks in [
+        "tasks/two, row 2, the row: no task of Harbor's, for it lacks instruction.md and tests/test.sh",
+        "tasks/zero, row 3, the row: no task of Harbor's, for it lacks task.toml and tests/test.sh",
+    ] {
+        assert!(said.contains(lacks), "{said}");
+    }
+    // What its image is built from is found from any folder.
+    let (code, _, said) = check("data prepare repair --format harbor tasks/one --out made");
+    assert_eq!(code, Some(0), "{said}");
+    let made: Value = serde_json::from_slice(&fs::read(at("made/test.jsonl")).unwrap()).unwrap();
+    let environment = made["facts"]["metadata"]["environment"].as_str().unwrap();
+    assert!(Path::new(environment).is_absolute(), "{environment}");
+    assert!(Path::new(environment).join("Dockerfile").is_file());
     let (code, told, said) = check("data check tasks/one --no-run --json");
     assert_eq!(code, Some(0), "{said}");
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -362,6 +415,11 @@ fn datasets_become_tasks_rows_and_a_registered_file() {
     }
 
     write_lines(&file, &[row("b__c-1"), row("b__c-2")]);
+    let (code, out, said) = run(&["data", "check", "rows.jsonl"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("2 rows of swe-bench, 2 bad rows"), "{out}");
+    let command = "etude data prepare repair --format swe-bench rows.jsonl --out DIR";
+    assert!(said.contains(command), "{said}");
     let (code, out, said) = run(&prepare);
     assert_eq!(code, Some(0), "{said}");
     let prepared: Value = serde_json::from_str(&out).unwrap();
@@ -438,13 +496,58 @@ fn patches_of_a_file_are_read_and_what_is_wrong_is_said() {
         json!({"instance_id": "c", "model_patch": "I would change line 3."}),
         json!({"instance_id": "d", "patch": {"edits": [{"path": "../a.py", "start": 1, "end": 1, "new_text": "x\n"}]}}),
     ];
-    write_lines(&scratch.path().join("patches.jsonl"), &bad);
+    let edits = |ranges: &[(u32, u32)]| -> Value {
+        let edits = ranges.iter();
+        let edits = edits.map(
+            |(start, end)| json!({"path": "a.py", "start": start, "end": end, "new_text": "x\n"}),
+        );
+        json!({"id": "e", "edits": edits.collect::<Vec<_>>()})
+    };
+    let lines = [
+        bad[0].to_string(),
+        bad[1].to_string(),
+        "no JSON".to_owned(),
+        json!({"id": "f"}).to_string(),
+        edits(&[(0, 1)]).to_string(),
+        edits(&[(3, 1)]).to_string(),
+        edits(&[(1, 2), (7, 6), (2, 3)]).to_string(),
+        json!({"patch": patch("return 1").replace("-1,2 +1,2", "-1,3 +1,9")}).to_string(),
+        // What inserts, twice at one place.
+        edits(&[(3, 2), (3, 2), (3, 3)]).to_string(),
+    ];
+    fs::write(scratch.path().join("patches.jsonl"), lines.join("\n")).unwrap();
     let output = validate();
     assert_eq!(output.status.code(), Some(1));
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["invalid"][0]["id"], "c");
-    assert_eq!(said["invalid"][0]["code"], "invalid-unified-diff");
-    assert_eq!(said["invalid"][1]["code"], "path-missing");
+    assert_eq!((&said["patches"], &said["valid"]), (&json!(9), &json!(1)));
+    let invalid = said["invalid"].as_array().unwrap();
+    let expected = [
+        ("line 1", "invalid-unified-diff", "there is no change"),
+        ("line 2", "path-missing", "../a.py"),
+        ("line 3", "invalid-row", "not JSON"),
+        ("line 4", "invalid-row", "`model_patch`: missing"),
+        ("line 5", "range-invalid", "edit 1: lines count from 1"),
+        ("line 6", "range-invalid", "the end 1 is before the start 3"),
+        (
+            "line 7",
+            "range-invalid",
+            "hunks 1 and 3 change the same lines",
+        ),
+        (
+            "line 8",
+            "range-invalid",
+            "it has 2 lines of the old file and 2 of the new one",
+        ),
+    ];
+    assert_eq!(invalid.len(), expected.len(), "{said}");
+    for (found, (place, code, message)) in invalid.iter().zip(expected) {
+        assert_eq!(
+            (&found["place"], &found["code"]),
+            (&json!(place), &json!(code))
+        );
+        assert!(found["message"].to_string().contains(message), "{found}");
+    }
+    assert_eq!(invalid[0]["id"], "c");
 }
 
 /// SWE-bench's own way, with a jail in a container's place: the patch is tried with one tool after the other,

@@ -47,7 +47,7 @@ impl Format {
     }
 
     /// The format whose rows have such columns.
-    pub(crate) fn of_columns(columns: &Map<String, Value>) -> Option<Self> {
+    pub fn of_columns(columns: &Map<String, Value>) -> Option<Self> {
         // SWE-smith's rows have SWE-bench's columns too.
         if columns.contains_key("image_name") && columns.contains_key("FAIL_TO_PASS") {
             return Some(Self::R2eGym);

@@ -93,6 +93,9 @@ pub struct InstanceReport {
     /// The log is one of a run of the tests.
     pub patch_successfully_applied: bool,
     pub resolved: bool,
+    /// How far, where tests decide; not of SWE-bench's own reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Resolution>,
     /// The log has a sign that only a broken environment leaves.
     #[serde(default)]
     pub infra_failure: bool,
@@ -228,9 +231,11 @@ impl InstanceReport {
     }
 
     fn with(self, tests: TestsStatus) -> Self {
+        let resolution = tests.resolution();
         Self {
             patch_successfully_applied: true,
-            resolved: tests.resolution() == Resolution::Full,
+            resolved: resolution == Resolution::Full,
+            resolution: Some(resolution),
             tests_status: Some(tests),
             ..self
         }

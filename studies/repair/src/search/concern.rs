@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    observation::TestsObserved,
+    observation::{Coverage, TestsObserved},
     spoken::{function, spoken_of},
+    suspicion::{Spectra, Weights, spectrum},
     surroundings::{failing_by_surroundings, lacks_fixture},
-    suspicion::spectrum,
 };
 use crate::{Issue, workplace::Failure};
 
@@ -58,35 +58,13 @@ const TIE_HALF: f64 = 10.0;
 
 /// `observation` without the failing tests that are no concern of `issue`.
 pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> TestsObserved {
-    let TestsObserved {
-        failing_lines,
-        failures,
-        named,
-        ..
-    } = &observation;
-    let spoken = spoken_of(failing_lines.keys(), failures, issue, named);
-    let mut alone = observation.clone();
-    alone.failing_lines.retain(|id, _| spoken.contains(id));
-    let weights = spectrum(&alone);
-    let is_seen = !weights.is_empty() || spectrum(&observation).is_empty();
-    if spoken.is_empty() || !is_seen {
+    let kept = tied(&observation, issue);
+    if kept.is_empty() {
         let aside = failing_by_surroundings(&observation);
         return without(observation, |id| aside.contains(id));
     }
-    let heaviest = weights.values().flat_map(|lines| lines.values());
-    let least = tie(spoken.len()) * heaviest.copied().fold(0.0, f64::max);
-    let least = least.max(f64::MIN_POSITIVE);
     let all = observation.failing_lines.len();
-    observation.failing_lines.retain(|id, coverage| {
-        spoken.contains(id)
-            || !observation.failures.get(id).is_some_and(lacks_fixture)
-                && coverage.iter().any(|(path, lines)| {
-                    weights.get(path).is_some_and(|weights| {
-                        let mut weights = lines.iter().filter_map(|line| weights.get(line));
-                        weights.any(|weight| *weight >= least)
-                    })
-                })
-    });
+    observation.failing_lines.retain(|id, _| kept.contains(id));
     if observation.failing_lines.len() == all {
         return observation;
     }
@@ -107,6 +85,71 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
     let aside = aside.filter(|id| !kept.contains(function(id)) && !spoken.contains(*id));
     let aside: BTreeSet<String> = aside.cloned().collect();
     without(observation, |id| aside.contains(id))
+}
+
+/// Of the failing tests that were traced, those that `issue` speaks of, and those of functions that are tied to them
+/// both ways: what they share is suspicious for either. None where those spoken of say nothing of the sources.
+fn tied(observation: &TestsObserved, issue: &Issue) -> BTreeSet<String> {
+    let TestsObserved {
+        failing_lines,
+        failures,
+        named,
+        ..
+    } = observation;
+    let mut kept = spoken_of(failing_lines.keys(), failures, issue, named);
+    let spectra = Spectra::against(observation);
+    let of_spoken = Suspects::of(&spectra, kept.iter().filter_map(|id| failing_lines.get(id)));
+    let is_seen = of_spoken.heaviest > 0.0 || spectrum(observation).is_empty();
+    if kept.is_empty() || !is_seen {
+        return BTreeSet::new();
+    }
+    let mut others: BTreeMap<&str, Vec<(&String, &Coverage)>> = BTreeMap::new();
+    for (id, lines) in failing_lines {
+        let is_other = !kept.contains(id) && !failures.get(id).is_some_and(lacks_fixture);
+        if is_other && of_spoken.has_any_of(lines) {
+            others.entry(function(id)).or_default().push((id, lines));
+        }
+    }
+    let spoken: Vec<&Coverage> = kept.iter().filter_map(|id| failing_lines.get(id)).collect();
+    for tests in others.values() {
+        let own = Suspects::of(&spectra, tests.iter().map(|(_, lines)| *lines));
+        if spoken.iter().any(|lines| own.has_any_of(lines)) {
+            kept.extend(tests.iter().map(|(id, _)| (*id).clone()));
+        }
+    }
+    kept
+}
+
+/// The suspicious lines of some failing tests.
+struct Suspects {
+    weights: BTreeMap<String, Weights>,
+    heaviest: f64,
+    /// Lines that weigh less do not count.
+    least: f64,
+}
+
+impl Suspects {
+    fn of<'f>(spectra: &Spectra<'_>, failing: impl Iterator<Item = &'f Coverage>) -> Self {
+        let failing: Vec<&Coverage> = failing.collect();
+        let tie = tie(failing.len());
+        let weights = spectra.of(failing.into_iter());
+        let all = weights.values().flat_map(|lines| lines.values());
+        let heaviest = all.copied().fold(0.0, f64::max);
+        Self {
+            weights,
+            heaviest,
+            least: (tie * heaviest).max(f64::MIN_POSITIVE),
+        }
+    }
+
+    fn has_any_of(&self, coverage: &Coverage) -> bool {
+        coverage.iter().any(|(path, lines)| {
+            self.weights.get(path).is_some_and(|weights| {
+                let mut weights = lines.iter().filter_map(|line| weights.get(line));
+                weights.any(|weight| *weight >= self.least)
+            })
+        })
+    }
 }
 
 fn without(mut observation: TestsObserved, is_aside: impl Fn(&str) -> bool) -> TestsObserved {
@@ -267,6 +310,21 @@ mod tests {
             ..Issue::default()
         };
         assert_eq!(of_concern(many.clone(), &issue).failing, many.failing);
+    }
+
+    #[test]
+    fn tests_that_have_better_lines_of_their_own_are_other_bugs() {
+        let mut one = observation();
+        let lines = |lines: &[u32]| BTreeMap::from([("a.py".to_owned(), lines.to_vec())]);
+        // All that is known of the first is line 1, which many run; the second runs a line that nobody else does.
+        let (first, second) = (one.failing[0].clone(), one.failing[1].clone());
+        one.failing_lines.insert(first.clone(), lines(&[1]));
+        one.failing_lines.insert(second, lines(&[1, 7]));
+        let issue = Issue {
+            body: "It says KeyError: 'the missing key'".to_owned(),
+            ..Issue::default()
+        };
+        assert_eq!(of_concern(one, &issue).failing, [first]);
     }
 
     #[test]

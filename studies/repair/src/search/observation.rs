@@ -57,6 +57,16 @@ impl TestsObserved {
         is_test_path(path) || self.test_files.contains(path)
     }
 
+    /// The files that failing tests run, without those of tests.
+    pub fn suspected_files(&self) -> BTreeSet<&str> {
+        let run = self.failing_lines.values().flat_map(BTreeMap::keys);
+        let raised = self.failures.values().flat_map(|failure| &failure.frames);
+        let files = run
+            .map(String::as_str)
+            .chain(raised.map(|frame| frame.path.as_str()));
+        files.filter(|path| !self.is_of_tests(path)).collect()
+    }
+
     /// How many of some tests pass, and the first of the others of which is known why it fails.
     pub(crate) fn passing_of<'a>(&self, ids: &'a [String]) -> (usize, Option<(&'a str, &Failure)>) {
         let others: Vec<&String> = ids

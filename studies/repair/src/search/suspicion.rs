@@ -26,31 +26,53 @@ const HEADER: f64 = 0.5;
 /// Ochiai's coefficient of every line of sources that failing tests ran, tests themselves apart (Abreu et al.
 /// 2007): failing runs of the line over the root of all failing runs times all runs of the line.
 pub(crate) fn spectrum(observation: &TestsObserved) -> BTreeMap<String, Weights> {
-    let failed = count(&observation.failing_lines);
-    let passed = count(&observation.passing_lines);
-    let all = observation.failing_lines.len() as f64;
-    let mut weights: BTreeMap<String, Weights> = BTreeMap::new();
-    for (path, lines) in failed {
-        if !path.ends_with(".py") || observation.is_of_tests(path) {
-            continue;
-        }
-        let passed = passed.get(path);
-        for (line, failing) in lines {
-            let passing = passed.and_then(|lines| lines.get(&line)).copied();
-            let runs = failing + passing.unwrap_or(0.0);
-            let weight = failing / (all * runs).sqrt();
-            weights
-                .entry(path.to_owned())
-                .or_default()
-                .insert(line, weight);
-        }
-    }
-    weights
+    Spectra::against(observation).of(observation.failing_lines.values())
 }
 
-fn count(tests: &BTreeMap<String, Coverage>) -> BTreeMap<&str, BTreeMap<u32, f64>> {
+/// The passing tests of an observation, against which failing ones are held.
+pub(super) struct Spectra<'a> {
+    observation: &'a TestsObserved,
+    passed: BTreeMap<&'a str, BTreeMap<u32, f64>>,
+}
+
+impl<'a> Spectra<'a> {
+    pub(super) fn against(observation: &'a TestsObserved) -> Self {
+        Self {
+            observation,
+            passed: count(observation.passing_lines.values()),
+        }
+    }
+
+    /// See [`spectrum`]; of some failing tests, as if no other failed.
+    pub(super) fn of<'f>(
+        &self,
+        failing: impl Iterator<Item = &'f Coverage>,
+    ) -> BTreeMap<String, Weights> {
+        let failing: Vec<&Coverage> = failing.collect();
+        let all = failing.len() as f64;
+        let mut weights: BTreeMap<String, Weights> = BTreeMap::new();
+        for (path, lines) in count(failing.into_iter()) {
+            if !path.ends_with(".py") || self.observation.is_of_tests(path) {
+                continue;
+            }
+            let passed = self.passed.get(path);
+            for (line, failing) in lines {
+                let passing = passed.and_then(|lines| lines.get(&line)).copied();
+                let runs = failing + passing.unwrap_or(0.0);
+                let weight = failing / (all * runs).sqrt();
+                weights
+                    .entry(path.to_owned())
+                    .or_default()
+                    .insert(line, weight);
+            }
+        }
+        weights
+    }
+}
+
+fn count<'t>(tests: impl Iterator<Item = &'t Coverage>) -> BTreeMap<&'t str, BTreeMap<u32, f64>> {
     let mut counts: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
-    for (path, lines) in tests.values().flatten() {
+    for (path, lines) in tests.flatten() {
         let counts = counts.entry(path).or_default();
         for line in lines {
             *counts.entry(*line).or_default() += 1.0;

@@ -225,6 +225,11 @@ mod tests {
                 "line 3, the row: no task of ours but a row of swe-bench; `etude data prepare repair --format swe-bench`",
             ),
             (
+                r#"{"a__b-1":{"instance_id":"a__b-1","repo":"a/b","base_commit":"c","FAIL_TO_PASS":[]}}"#
+                    .to_owned(),
+                "no task of ours but a row of swe-bench",
+            ),
+            (
                 "nothing".to_owned(),
                 "line 3, the row: not JSON: expected ident (column",
             ),

@@ -115,7 +115,7 @@ const EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     let out = &args.out;
-    if out.is_dir() || out.file_name().is_none() {
+    if out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(Failure::Asked(anyhow!(
             "--out {} is a folder, and the tasks are written to a file: give one such as {}",
             out.display(),

@@ -242,6 +242,11 @@ fn bugs_are_planted_where_there_are_tests_and_what_is_left_out_is_named() {
         2,
         &["--out empty is a folder", "empty/tasks.jsonl"],
     );
+    assert_says(
+        &mutate("shapes", "new/", &[]),
+        2,
+        &["--out new/ is a folder"],
+    );
     let refused = mutate("empty", "new/deep/tasks.jsonl", &[]);
     assert_says(&refused, 2, &["no tests were found in empty"]);
     assert!(!at("new").exists());

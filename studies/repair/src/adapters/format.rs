@@ -46,8 +46,13 @@ impl Format {
         }
     }
 
-    /// The format whose rows have such columns.
+    /// The format whose rows have such columns, or stand in such an object by their ids.
     pub fn of_columns(columns: &Map<String, Value>) -> Option<Self> {
+        let within = || Self::of_row(columns.values().next()?.as_object()?);
+        Self::of_row(columns).or_else(within)
+    }
+
+    fn of_row(columns: &Map<String, Value>) -> Option<Self> {
         // SWE-smith's rows have SWE-bench's columns too.
         if columns.contains_key("image_name") && columns.contains_key("FAIL_TO_PASS") {
             return Some(Self::R2eGym);

@@ -109,7 +109,7 @@ pub enum MutateError {
     #[error("{path}: {error}")]
     File { path: PathBuf, error: io::Error },
     #[error(
-        "{name} has no tests that {} finds; are they there, and is it the right framework (--framework)?{}",
+        "no tests were found in {name}: {} finds none; are they there, and is it the right framework (--framework)?{}",
         framework_name(*framework),
         behind(output)
     )]

@@ -104,6 +104,8 @@ fn a_recipe_that_only_evaluates_repairs_what_it_can() {
     // Of its tasks some are resolved as they were meant to be, and none is that is not resolved.
     assert!(0.0 < value("same_as_gold") && value("same_as_gold") <= value("resolved"));
     let patches = predictions(&run);
+    let named = |one: &Value| one["model_name_or_path"] == "rules+search";
+    assert!(patches.iter().all(named), "{patches:?}");
     let patched = patches
         .iter()
         .filter(|one| one["model_patch"] != "")

@@ -4,15 +4,22 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::anyhow;
 use eval::Evaluated;
+use policy::EndpointConfig;
 use record::Seed;
-use repair::{Repair, RepairConfig, Task, metrics::notes_of, planner::PlannerKind, play::Notes};
+use repair::{
+    Repair, RepairConfig, Task,
+    metrics::notes_of,
+    patch_model::PATCHER,
+    planner::{PLANNER, PlannerKind},
+    play::Notes,
+};
 use serde_json::json;
 
 use super::{
     RepairRun,
     instruments::Instruments,
     players::{cast, study, who},
-    recipe::Recipe,
+    recipe::{Patcher, PolicyModel, Recipe},
     tasks::shared_tasks_of_file,
 };
 use crate::{
@@ -48,7 +55,7 @@ impl RepairRun<'_> {
         let policy = who(self.recipe, kind);
         self.frame.screen.headline(format!("Repair: {policy}"));
         self.evaluate(ALONE, kind, &sets.eval, chats, models)?;
-        self.predictions(ALONE, &policy)
+        self.predictions(ALONE, kind)
     }
 
     /// Planners that nobody trained, and the supervised one, on held-out repositories.
@@ -83,7 +90,7 @@ impl RepairRun<'_> {
             .headline("Evaluation after reinforcement, on the same held-out repositories");
         let kind = self.recipe.planner.kind;
         self.evaluate(AFTER, kind, &sets.eval, chats, models)?;
-        self.predictions(AFTER, &who(self.recipe, kind))
+        self.predictions(AFTER, kind)
     }
 
     fn evaluate(
@@ -113,7 +120,7 @@ impl RepairRun<'_> {
     }
 
     /// The patches as SWE-bench's harness takes them: `predictions.jsonl`.
-    fn predictions(&self, name: &str, policy: &str) -> Outcome<()> {
+    fn predictions(&self, name: &str, kind: PlannerKind) -> Outcome<()> {
         let frame = self.frame;
         let replay = frame.run.replay();
         let Some(episodes) = replay
@@ -123,6 +130,7 @@ impl RepairRun<'_> {
             return Ok(());
         };
         let groups = frame.run.read_episodes(episodes).failed()?;
+        let policy = predictor(self.recipe, kind);
         let mut lines = Vec::new();
         for group in &groups {
             let notes = group.episodes.iter().find_map(notes_of);
@@ -136,6 +144,34 @@ impl RepairRun<'_> {
         }
         frame.run.write_view("predictions.jsonl", &lines).failed()
     }
+}
+
+/// Who plans and who patches, as harnesses call the folders of their results: `rules+search`, `MODEL+search`.
+fn predictor(recipe: &Recipe, kind: PlannerKind) -> String {
+    let model = |role: &str| {
+        let mut policies = recipe.policies.iter();
+        let found = policies.find(|(_, policy)| policy.roles.contains_key(role));
+        found.map_or_else(
+            || role.to_owned(),
+            |(name, policy)| match &policy.model {
+                PolicyModel::Endpoint(endpoint) => EndpointConfig::parse(endpoint)
+                    .map_or_else(|_| name.clone(), |endpoint| endpoint.model),
+                PolicyModel::Local(_) => name.clone(),
+            },
+        )
+    };
+    let planner = match kind {
+        PlannerKind::Rules => "rules".to_owned(),
+        PlannerKind::Model => model(PLANNER),
+        PlannerKind::Suspicion => "suspicion".to_owned(),
+        PlannerKind::Chance => "chance".to_owned(),
+    };
+    let patcher = match &recipe.patcher {
+        Patcher::Search(_) => "search".to_owned(),
+        Patcher::Model(_) => model(PATCHER),
+        Patcher::Generate(service) => service.model.clone(),
+    };
+    format!("{planner}+{patcher}").replace(['/', ':', '\\', ' '], "-")
 }
 
 /// The study with a planner of this kind. Those that look around need more steps than one that points.

@@ -16,6 +16,9 @@ use crate::{
     screen::{Screen, count_of},
 };
 
+/// Sources that cannot be edited that are named.
+const UNEDITABLE: usize = 5;
+
 /// An episode at its end.
 pub(super) struct Ending<'a> {
     pub(super) args: &'a RepairArgs,
@@ -23,6 +26,8 @@ pub(super) struct Ending<'a> {
     pub(super) task: &'a Task,
     pub(super) notes: &'a Notes,
     pub(super) partial: Option<Partial>,
+    /// Sources that failing tests run and no patch can change, each with the reason.
+    pub(super) uneditable: Vec<String>,
     pub(super) screen: Screen,
 }
 
@@ -37,9 +42,15 @@ impl Ending<'_> {
         } = self;
         let fallbacks = notes.steps.iter().filter(|step| step.fallback.is_some());
         let fallbacks = fallbacks.count();
-        if let (Some(model), true) = (&args.model, fallbacks > 0) {
+        let unread = notes.steps.iter().filter(|step| step.action.is_none());
+        let refused = fallbacks + unread.count();
+        if let (Some(model), true) = (&args.model, refused > 0) {
+            let instead = match fallbacks {
+                all if all == refused => "rules chose in their place".to_owned(),
+                some => format!("rules chose in place of {some}, and had nothing left to try then"),
+            };
             screen.say(format!(
-                "note: {fallbacks} of {} replies of {model} were no action and were refused; rules chose in their place",
+                "note: {refused} of {} replies of {model} were no action and were refused; {instead}",
                 notes.steps.len()
             ));
         }
@@ -74,10 +85,10 @@ impl Ending<'_> {
             print_text(notes.patch.trim_end())?;
         }
         match (notes.resolved, applied) {
-            (true, true) => screen.say(format!("The patch is in {}.", args.repo.display())),
+            (true, true) => screen.say(format!("The patch is in {}.", args.repo_name())),
             (true, false) => screen.say(format!(
                 "{} is as it was; the patch is {}.",
-                args.repo.display(),
+                args.repo_name(),
                 if asks { "above" } else { "on standard output" }
             )),
             (false, _) => return self.failed(),
@@ -134,11 +145,28 @@ impl Ending<'_> {
             "{found}: {why}. {} and {} were tried. {} is as it was",
             count_of(self.notes.candidates, "candidate"),
             count_of(self.notes.test_runs, "test run"),
-            args.repo.display()
+            args.repo_name()
         )))
     }
 
     fn why(&self) -> String {
+        let ended = self.ended();
+        let unnamed = self.uneditable.iter().filter(|named| {
+            let path = named.split(" (").next().unwrap_or_default();
+            !ended.contains(path)
+        });
+        let unnamed: Vec<&str> = unnamed.map(String::as_str).take(UNEDITABLE).collect();
+        match unnamed.is_empty() {
+            true => ended,
+            false => format!(
+                "{ended}; the failing tests run what no patch can change: {}",
+                unnamed.join(", ")
+            ),
+        }
+    }
+
+    /// What ended the episode, in words.
+    fn ended(&self) -> String {
         let notes = self.notes;
         match notes.stop_reason {
             Some(StopReason::MaxSteps) => format!(

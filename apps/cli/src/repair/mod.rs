@@ -7,6 +7,7 @@ mod partial;
 mod readable;
 mod survey;
 mod tell;
+mod uneditable;
 mod waiting;
 mod write;
 
@@ -39,6 +40,7 @@ use rollout::{Options as RolloutOptions, Roles, Runner};
 use self::{
     finish::Ending,
     tell::{Candidates, Told},
+    uneditable::uneditable,
     waiting::Waiting,
 };
 use crate::{
@@ -120,6 +122,20 @@ pub(crate) struct RepairArgs {
 enum ModelFormat {
     Text,
     Tools,
+}
+
+impl RepairArgs {
+    /// The repository as it is spoken of: by a path that ends in its name.
+    fn repo_name(&self) -> String {
+        let path = match self.repo.file_name() {
+            Some(_) => self.repo.clone(),
+            None => self
+                .repo
+                .canonicalize()
+                .unwrap_or_else(|_| self.repo.clone()),
+        };
+        path.display().to_string()
+    }
 }
 
 pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
@@ -233,6 +249,7 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         }
     };
     task.public.issue = survey.completed(&task, issue.clone());
+    let suspected = observed.clone();
     let repairer = RepairLoop {
         model: Arc::new(Told {
             model,
@@ -282,12 +299,15 @@ async fn repair(args: &RepairArgs, screen: Screen) -> Outcome<()> {
         true => None,
         false => partial::find(&notes, &task, &testbeds, args.test_timeout).await?,
     };
+    let suspected = suspected.as_ref().filter(|_| !notes.resolved);
+    let suspected = suspected.map(|observed| observed.suspected_files());
     let ending = Ending {
         args,
         checkout: &checkout,
         task: &task,
         notes: &notes,
         partial,
+        uneditable: uneditable(&checkout, suspected.into_iter().flatten()),
         screen,
     };
     ending.finish().await
@@ -364,12 +384,9 @@ async fn roles(args: &RepairArgs, screen: Screen) -> Outcome<Roles> {
     let mut roles = Roles::default();
     for (flag, role, model) in named {
         if let Some(model) = model {
-            let waiting = Arc::new(Waiting {
-                policy: endpoint(model).open().await?,
-                flag,
-                screen,
-            });
-            roles = roles.bind_messages(role, waiting, Sampling::greedy(4096));
+            let opened = endpoint(model).opened().await?;
+            let waiting = Waiting::new(opened, flag, screen);
+            roles = roles.bind_messages(role, Arc::new(waiting), Sampling::greedy(4096));
         }
     }
     Ok(roles)

@@ -7,7 +7,7 @@ use code::graph::is_test_path;
 use judge::pytest::TestStatus;
 use repair::{Checks, Place, Task, workplace::Failure as TestFailure};
 
-use super::{RepairArgs, survey::Survey};
+use super::{RepairArgs, survey::Survey, uneditable::link_to_module};
 use crate::{
     failure::{Failure, Outcome},
     screen::Screen,
@@ -21,8 +21,9 @@ impl Survey {
         args: &RepairArgs,
         screen: Screen,
     ) -> Outcome<()> {
-        self.check_imports(args, screen)?;
         let wanted = &checks.fail_to_pass;
+        self.check_links(wanted, args)?;
+        self.check_imports(args, screen)?;
         let absent: Vec<&str> = wanted
             .iter()
             .filter_map(|id| {
@@ -37,7 +38,7 @@ impl Survey {
                 "the failing tests cannot import {}, which neither {} nor the interpreter has; name one that has it \
                  with --python PROGRAM, such as that of a virtual environment",
                 modules.join(", "),
-                args.repo.display()
+                args.repo_name()
             )));
         }
         let unreadable: Vec<String> = wanted
@@ -64,6 +65,23 @@ impl Survey {
         Ok(())
     }
 
+    /// Refuses when all that fails is imports of what lies behind links out of the repository.
+    fn check_links(&self, wanted: &[String], args: &RepairArgs) -> Outcome<()> {
+        let behind = |id: &String| {
+            let module = whole_module(self.run.failures.get(id)?)?;
+            Some((module, link_to_module(&args.repo, module)?))
+        };
+        let links: Option<Vec<_>> = wanted.iter().map(behind).collect();
+        match links.unwrap_or_default().first() {
+            None => Ok(()),
+            Some((module, link)) => Err(Failure::Asked(anyhow!(
+                "the failing tests cannot import {module}: {}, and tests see nothing outside of it; put what it points \
+                 to in its place",
+                link.in_words()
+            ))),
+        }
+    }
+
     /// Refuses when no module of tests can be imported for want of others.
     fn check_imports(&self, args: &RepairArgs, screen: Screen) -> Outcome<()> {
         let run = &self.run;
@@ -81,7 +99,7 @@ impl Survey {
         };
         let said = format!(
             "no module of tests of {} can be imported ({} tried); the first, {id}, says {}: {}",
-            args.repo.display(),
+            args.repo_name(),
             told.len(),
             failure.kind,
             failure.message.trim(),
@@ -131,9 +149,14 @@ fn is_file(folder: &Path, id: &str) -> bool {
 
 /// `x` of `No module named 'x.y'`.
 pub(super) fn absent_module(failure: &TestFailure) -> Option<&str> {
-    let (_, rest) = failure.message.split_once("No module named '")?;
-    let name = rest.split(['\'', '.']).next()?;
+    let name = whole_module(failure)?.split('.').next()?;
     (!name.is_empty()).then_some(name)
+}
+
+/// `x.y` of `No module named 'x.y'`.
+fn whole_module(failure: &TestFailure) -> Option<&str> {
+    let (_, rest) = failure.message.split_once("No module named '")?;
+    rest.split('\'').next()
 }
 
 pub(super) fn is_of_the_repository(task: &Task, module: &str) -> bool {

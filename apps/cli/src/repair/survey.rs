@@ -51,7 +51,7 @@ pub(super) async fn survey(
     let mut workplace = testbed.open().await.failed()?;
     screen.say(format!(
         "Running the tests of {} with {} …",
-        args.repo.display(),
+        args.repo_name(),
         testbed.python
     ));
     let surveyed = both_runs(&mut workplace, args, screen).await;
@@ -156,7 +156,7 @@ impl Survey {
     /// Says what was found; without a failing test there is nothing to go by.
     pub(super) fn tell(&self, args: &RepairArgs, screen: Screen) -> Outcome<()> {
         let (failing, passing) = (self.failing(), self.passing());
-        let repo = args.repo.display();
+        let repo = args.repo_name();
         match self.run.ended {
             Ended::Finished => {}
             Ended::TimedOut => {

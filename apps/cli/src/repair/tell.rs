@@ -167,18 +167,10 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
         ));
     }
     let info = &step.info;
-    // What the planner of a repair in steps says of it.
-    for key in ["subplan", "intent_analysis", "feedback"] {
-        let said = action.and_then(|action| action[key].as_str());
-        let said = said.filter(|_| !is_planned);
-        for line in said.unwrap_or_default().lines() {
+    if !is_planned {
+        for line in planned(step) {
             screen.say(format!("     plan: {line}"));
         }
-    }
-    let plan = info["plan"].as_array().filter(|_| !is_planned);
-    for line in plan.into_iter().flatten() {
-        let line = line.as_str().unwrap_or_default();
-        screen.say(format!("     plan: {line}"));
     }
     if let Some(found) = info["candidates"].as_array() {
         let ids: Vec<&str> = found.iter().filter_map(Value::as_str).take(5).collect();
@@ -224,6 +216,25 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     for line in said.lines() {
         screen.say(format!("     {line}"));
     }
+}
+
+/// The lines of a plan that no patch model was asked with, each once.
+fn planned(step: &StepNote) -> Vec<&str> {
+    let told = step.info["plan"].as_array();
+    let mut lines: Vec<&str> = told
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    // As the planner wrote it, and what it says of a proposal of a repair in steps.
+    let keys: &[&str] = match lines.is_empty() {
+        true => &["subplan", "intent_analysis", "feedback"],
+        false => &["feedback"],
+    };
+    let action = step.action.as_ref();
+    let said = keys.iter().filter_map(|key| action?[*key].as_str());
+    lines.extend(said.flat_map(str::lines));
+    lines
 }
 
 /// `1 test now passes, 3 still do`, of a report of tests that all pass.

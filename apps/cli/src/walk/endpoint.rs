@@ -26,6 +26,11 @@ impl NamedEndpoint<'_> {
 
     /// Reads its key and asks whether it is there and has the model.
     pub(crate) async fn open(&self) -> Outcome<Arc<Endpoint>> {
+        self.opened().await.map(Arc::new)
+    }
+
+    /// As [`Self::open`], to be bound to something yet.
+    pub(crate) async fn opened(&self) -> Outcome<Endpoint> {
         let config =
             EndpointConfig::parse(self.model).map_err(|error| Failure::Asked(anyhow!(error)))?;
         let api_key = api_key(self.api_key_env, &config.base_url)?;
@@ -36,7 +41,7 @@ impl NamedEndpoint<'_> {
         });
         let endpoint = endpoint.failed()?;
         endpoint.check().await.asked()?;
-        Ok(Arc::new(endpoint))
+        Ok(endpoint)
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::Path,
     process::{Command, Output},
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -96,7 +100,10 @@ fn an_interrupted_question_writes_nothing() {
 fn plan_candidates_tests_and_diff_are_told() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
-    let output = repair(scratch.path(), &repository, &["--apply"]);
+    let here = ["repair", "--repo", ".", "--issue", "the total is off"];
+    let mut command = etude(scratch.path(), here);
+    let output = command.arg("--apply").current_dir(&repository).output();
+    let output = output.unwrap();
     assert_says(
         &output,
         0,
@@ -105,6 +112,7 @@ fn plan_candidates_tests_and_diff_are_told() {
             "     candidate 1: ",
             "shop/price.py:4: passes",
             "1 test now passes, 2 still do.",
+            "/shop.\n",
         ],
     );
     assert!(stdout(&output).contains("+        amount += price"));
@@ -115,15 +123,26 @@ fn replies_that_are_refused_are_counted() {
     let scratch = TempDir::new().unwrap();
     let repository = shop(scratch.path());
     let server = ChatServer::start(|_| "I would rather not.".to_owned());
-    let output = repair(
-        scratch.path(),
-        &repository,
-        &["--model", &server.name, "--json"],
-    );
+    // It has no room at first.
+    server.refuse_after(0, 429, "later");
+    let output = thread::scope(|scope| {
+        scope.spawn(|| {
+            while server.asked() == 0 {
+                thread::sleep(Duration::from_millis(10));
+            }
+            server.come_back();
+        });
+        repair(
+            scratch.path(),
+            &repository,
+            &["--model", &server.name, "--json"],
+        )
+    });
     assert_says(
         &output,
         0,
         &[
+            "answered 429 Too Many Requests: later; it is asked again in ",
             "by rule: the model's reply was refused",
             "were refused; rules chose in their place",
         ],
@@ -187,6 +206,42 @@ fn why_nothing_was_found_is_said() {
     let repository = shop(scratch.path());
     let output = repair(scratch.path(), &repository, &["--max-steps", "1"]);
     assert_says(&output, 1, &["(--max-steps)"]);
+    // The plan of a repair that is refused is told once.
+    let block = |name: &str, params: &str| format!("<function={name}>{params}</function>");
+    let param = |name: &str, value: &str| format!("<param name=\"{name}\">{value}</param>");
+    let plan = param("subplan", "1) add up") + &param("focus_ids", "[\"func:x.py:x:1\"]");
+    let replies = [
+        block("explore", &param("query", "symbol:total")),
+        block("memory", &param("intent", "commit")),
+        block("repair", &plan),
+    ];
+    let next = AtomicUsize::new(0);
+    let server = ChatServer::start(move |_| replies[next.fetch_add(1, SeqCst)].clone());
+    let more = ["--model", &server.name, "--max-steps", "3"];
+    let output = repair(scratch.path(), &repository, &more);
+    assert_says(&output, 1, &["unknown-node"]);
+    assert_eq!(stderr(&output).matches("plan: ").count(), 1);
+    // Sources that nobody can edit are named.
+    let source = Path::new(&repository).join("shop/price.py");
+    let text = fs::read_to_string(&source).unwrap();
+    let latin = format!("# -*- coding: latin-1 -*-\n# Pr\u{fc}fung\n{text}");
+    let latin: Vec<u8> = latin.chars().map(|letter| letter as u8).collect();
+    fs::write(&source, latin).unwrap();
+    let output = repair(scratch.path(), &repository, &["--json"]);
+    let said = "what no patch can change: shop/price.py (it is no UTF-8 text)";
+    assert_says(&output, 1, &[said]);
+    let outside = scratch.path().join("price.py");
+    fs::rename(&source, &outside).unwrap();
+    symlink(&outside, &source).unwrap();
+    let output = repair(scratch.path(), &repository, &[]);
+    assert_says(
+        &output,
+        2,
+        &[
+            "cannot import shop.price: shop/price.py is a symbolic link to",
+            "which is not in the repository",
+        ],
+    );
 }
 
 #[test]

@@ -225,11 +225,15 @@ impl Report<'_> {
             ..Scene::default()
         };
         if let Some(frame) = in_test {
-            let mut only_raises = scene.look(frame, self.names, read);
-            // What a test's helper raises says nothing of what the test did with it.
-            while only_raises && let Some(frame) = in_tests.next() {
-                only_raises = scene.look(frame, self.names, read);
-                scene.is_check = !only_raises;
+            let mut part = scene.look(frame, self.names, read);
+            let mut raised = false;
+            // What a test's helper raises or gives back says nothing of what the test asked it for.
+            while part != Part::Whole
+                && let Some(frame) = in_tests.next()
+            {
+                raised |= part == Part::Raise;
+                part = scene.look(frame, self.names, read);
+                scene.is_check |= raised && part != Part::Raise;
             }
         }
         if scene.subject.is_none() {
@@ -260,19 +264,29 @@ struct Scene {
     frame: Option<String>,
 }
 
+/// What a statement is of what fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// It raises what was found out before it.
+    Raise,
+    /// It gives back what somebody asked for.
+    Return,
+}
+
 impl Scene {
-    /// Takes in what stands at a frame of a test; whether that only raises what was found out before it.
+    /// Takes in what stands at a frame of a test.
     fn look(
         &mut self,
         frame: &Frame,
         names: &BTreeSet<String>,
         read: &impl Fn(&RelativePath) -> Option<String>,
-    ) -> bool {
+    ) -> Part {
         let text = RelativePath::new(frame.path.as_str())
             .ok()
             .and_then(|path| read(&path));
         let Some(Ok(source)) = text.map(Source::parse) else {
-            return false;
+            return Part::Whole;
         };
         let sites = Sites::of(&source);
         let on_line = |node: AnyNodeRef<'_>| {
@@ -285,7 +299,7 @@ impl Scene {
             .filter(|(_, site)| site.node.is_statement() && on_line(site.node))
             .last();
         let Some((index, site)) = statement else {
-            return false;
+            return Part::Whole;
         };
         // What must raise is told with what says so.
         let expects = |node: AnyNodeRef<'_>| match node {
@@ -302,8 +316,12 @@ impl Scene {
         let node = expectation.unwrap_or(site.node);
         let (first, last) = source.lines(node);
         let is_block = expectation.is_none() && has_blocks(node);
-        let only_raises = matches!(node, AnyNodeRef::StmtRaise(_));
-        if !is_block && !only_raises && last - first < STATEMENT_LINES {
+        let part = match node {
+            AnyNodeRef::StmtRaise(_) => Part::Raise,
+            AnyNodeRef::StmtReturn(_) => Part::Return,
+            _ => Part::Whole,
+        };
+        if !is_block && part != Part::Raise && last - first < STATEMENT_LINES {
             self.statement = Some(dedented(&source, first, last));
             self.must_raise = expectation.is_some();
             self.is_check = expectation.is_some() || is_check(node);
@@ -347,10 +365,11 @@ impl Scene {
             Some((_, true)) => of_best.next(),
             _ => of_best.next_back(),
         };
-        if let Some((_, _, name)) = chosen {
+        // A helper's is nearer to what fails.
+        if let (None, Some((_, _, name))) = (&self.subject, chosen) {
             self.subject = Some((*name).to_owned());
         }
-        only_raises
+        part
     }
 }
 
@@ -468,7 +487,7 @@ mod tests {
     const TEST: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def test_wide_pads(self):\n        table = Table(3)\n        self.assertEqual(table.pad('a'), 'a  ')\n";
 
     /// A helper that raises, and a call on the way to a failure.
-    const HELPED: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def check(self, text):\n        raise AssertionError(text)\n\n    def test_wide(self):\n        wide = pad('a')\n        self.check(wide)\n";
+    const HELPED: &str = "import unittest\n\n\nclass TestWidth(unittest.TestCase):\n    def check(self, text):\n        raise AssertionError(text)\n\n    def test_wide(self):\n        wide = pad('a')\n        self.check(wide)\n\n    def padded(self, text):\n        return pad(text)\n\n    def test_padded(self):\n        self.assertIn(self.padded('a'), 'b')\n";
 
     fn failure(kind: &str, frames: &[(&str, u32, &str)]) -> Failure {
         let frames = frames.iter().map(|(path, line, function)| Frame {
@@ -524,6 +543,16 @@ mod tests {
                 assert!(!found.body.contains(wrong), "{}", found.body);
             }
         }
+        let helped = [
+            ("tests/test_helped.py", 16, "test_padded"),
+            ("tests/test_helped.py", 13, "padded"),
+            ("tables/core.py", 3, "pad"),
+        ];
+        let found = issue(&failure("IndexError", &helped), &[], Style::Normal, 0);
+        let asked = "self.assertIn(self.padded('a'), 'b')";
+        assert_eq!(found.top_assert.as_deref(), Some(asked));
+        assert!(found.title.contains("`pad`"), "{}", found.title);
+        assert!(!found.body.contains("return"), "{}", found.body);
         // A test that only raises is not quoted.
         let found = issue(
             &failure("AssertionError", &raised[1..]),

@@ -1,7 +1,7 @@
 //! What the user sees of an episode while it is played.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -62,6 +62,8 @@ pub(super) struct Candidates {
     screen: Screen,
     /// The plan of the step that is being made was told.
     planned: AtomicBool,
+    /// Its lines, or those of the plan before.
+    plan: Mutex<Vec<String>>,
     /// One of the step that is being made passes.
     passed: AtomicBool,
     /// Those since the last step's end.
@@ -73,6 +75,7 @@ impl Candidates {
         Self {
             screen,
             planned: AtomicBool::new(false),
+            plan: Mutex::default(),
             passed: AtomicBool::new(false),
             recent: AtomicUsize::new(0),
         }
@@ -80,18 +83,27 @@ impl Candidates {
 
     fn plan(&self, request: &PatchRequest) {
         self.planned.store(true, Ordering::Relaxed);
-        for line in &request.plan {
-            self.screen.say(format!("     plan: {line}"));
-        }
-        for target in request.targets.iter().take(TARGETS) {
+        let plan = request.plan.iter().map(|line| format!("plan: {line}"));
+        let targets = request.targets.iter().take(TARGETS).map(|target| {
             let (path, start, end) = (&target.path, target.start, target.end);
-            self.screen
-                .say(format!("     target: {path}:{start}-{end}"));
-        }
+            format!("target: {path}:{start}-{end}")
+        });
         let more = request.targets.len().saturating_sub(TARGETS);
-        if more > 0 {
-            self.screen.say(format!("     and {more} more"));
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let lines: Vec<String> = plan.chain(targets).chain(more).collect();
+        // Another attempt at the same place has much the same plan.
+        let mut before = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = lines
+            .iter()
+            .filter(|line| !before.contains(line))
+            .peekable();
+        if others.peek().is_none() {
+            self.screen.say("     plan: as before");
         }
+        for line in others {
+            self.screen.say(format!("     {line}"));
+        }
+        *before = lines;
     }
 
     pub(super) fn tell(&self, tried: &Tried<'_>) {
@@ -167,10 +179,8 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
         ));
     }
     let info = &step.info;
-    if !is_planned {
-        for line in planned(step) {
-            screen.say(format!("     plan: {line}"));
-        }
+    for line in planned(step, is_planned) {
+        screen.say(format!("     plan: {line}"));
     }
     if let Some(found) = info["candidates"].as_array() {
         let ids: Vec<&str> = found.iter().filter_map(Value::as_str).take(5).collect();
@@ -218,16 +228,16 @@ pub(super) fn step(step: &StepNote, is_planned: bool, screen: Screen) {
     }
 }
 
-/// The lines of a plan that no patch model was asked with, each once.
-fn planned(step: &StepNote) -> Vec<&str> {
-    let told = step.info["plan"].as_array();
+/// The lines of a plan that were not told when a patch model was asked with it, each once.
+fn planned(step: &StepNote, is_told: bool) -> Vec<&str> {
+    let told = step.info["plan"].as_array().filter(|_| !is_told);
     let mut lines: Vec<&str> = told
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
         .collect();
     // As the planner wrote it, and what it says of a proposal of a repair in steps.
-    let keys: &[&str] = match lines.is_empty() {
+    let keys: &[&str] = match lines.is_empty() && !is_told {
         true => &["subplan", "intent_analysis", "feedback"],
         false => &["feedback"],
     };

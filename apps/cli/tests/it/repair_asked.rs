@@ -221,6 +221,26 @@ fn why_nothing_was_found_is_said() {
     let output = repair(scratch.path(), &repository, &more);
     assert_says(&output, 1, &["unknown-node"]);
     assert_eq!(stderr(&output).matches("plan: ").count(), 1);
+    // So is that of a second attempt at the same place, as far as it is the same.
+    let patch = "{\"edits\": [{\"path\": \"tests/test_price.py\", \"start\": 1, \"end\": 1, \"new_text\": \"x\\n\"}]}";
+    let server = ChatServer::start(|_| patch.to_owned());
+    let output = repair(
+        scratch.path(),
+        &repository,
+        &["--patch-model", &server.name],
+    );
+    assert_says(
+        &output,
+        1,
+        &[
+            "patch refused: guarded-test: ",
+            "plan: Another patch than before: guarded-test",
+            "patch refused: duplicate-patch: this very patch was refused before",
+            "the planner had nothing left to try. 0 candidates",
+        ],
+    );
+    let said = stderr(&output);
+    assert_eq!(said.matches("plan: Mend: ").count(), 1, "{said}");
     // Sources that nobody can edit are named.
     let source = Path::new(&repository).join("shop/price.py");
     let text = fs::read_to_string(&source).unwrap();

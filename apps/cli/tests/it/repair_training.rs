@@ -175,6 +175,21 @@ fn evaluations_of_a_trained_planner_are_those_of_its_run() {
 }
 
 #[test]
+fn an_evaluation_whose_endpoint_is_not_there_begins_no_run() {
+    let directory = TempDir::new().unwrap();
+    let recipe = package("../../recipes/repair/smoke.toml");
+    let run = directory.path().join("run");
+    let planner =
+        "policies.planner={ model = \"openai:http://127.0.0.1:9/v1#m\", roles = { planner = {} } }";
+    let mut command = etude(directory.path(), ["eval".as_ref(), recipe.as_os_str()]);
+    command.args(["--set", "planner.kind=model", "--set", planner]);
+    let output = command.arg("--run").arg(&run).output().unwrap();
+    let found = complaint(&output, 2, &["http://127.0.0.1:9/v1"]);
+    assert_eq!(found, None, "{}", stderr(&output));
+    assert!(!run.exists());
+}
+
+#[test]
 fn what_cannot_be_trained_is_asked_wrongly() {
     let directory = TempDir::new().unwrap();
     let endpoint = "policies.planner.model=\"openai:http://127.0.0.1:9/v1#m\"";

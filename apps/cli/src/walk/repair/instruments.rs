@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use repair::Remembered;
 
-use super::recipe::Recipe;
+use super::recipe::{Policy, Recipe};
 use crate::{failure::Outcome, sandboxes::Sandboxes, walk::Engines};
 
 /// Started once a process, used by every phase.
@@ -24,6 +24,10 @@ impl AsRef<Engines> for Instruments {
 impl Instruments {
     pub(super) fn start(recipe: &Recipe) -> Outcome<Self> {
         let engines = Engines::start(recipe.threads)?;
+        // Whoever plays opens them anew; here it is before there is a run.
+        for endpoint in recipe.policies.values().filter_map(Policy::endpoint) {
+            engines.runtime.block_on(endpoint.open())?;
+        }
         let sandboxes = engines.runtime.block_on(recipe.sandbox.open())?;
         Ok(Self {
             engines,

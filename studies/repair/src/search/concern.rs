@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     observation::{Coverage, TestsObserved},
     spoken::{function, spoken_of},
-    suspicion::{Spectra, Weights, spectrum},
     surroundings::{failing_by_surroundings, lacks_fixture},
+    suspicion::{Spectra, Weights, spectrum},
 };
 use crate::{Issue, workplace::Failure};
 

@@ -158,28 +158,37 @@ pub async fn observe_after(
     let plain = run(workplace, leading.clone(), false, wall).await?;
     observation.failing_seconds = plain.seconds;
     observation.leading = leading;
-    let wall = settings.suite_wall();
-    let traced = run(workplace, failing.clone(), true, wall).await?;
     let near = nearest(
         &observation.passing,
         &observation.leading,
         settings.traced_tests,
     );
-    let passed = run(workplace, near, true, wall).await?;
-    observation.test_runs += 3;
-    observation.failures.extend(traced.failures);
-    for (id, lines) in traced.lines.into_iter().chain(passed.lines) {
-        if id.is_empty() {
-            for (path, lines) in lines {
-                let known = observation.imported_lines.entry(path).or_default();
-                known.extend(lines);
-                known.sort_unstable();
-                known.dedup();
+    // In one process and in their order, so that what tests leave behind is there for those that fail and for those that
+    // pass.
+    let wall = settings.suite_wall();
+    let both = failing.iter().chain(&near).cloned().collect();
+    let mut traced = vec![run(workplace, both, true, wall).await?];
+    if traced[0].ended != Ended::Finished {
+        traced.push(run(workplace, near, true, wall).await?);
+    }
+    observation.test_runs += 1 + traced.len();
+    for run in traced {
+        let failures = run.failures.into_iter();
+        let failures = failures.filter(|(id, _)| !observation.passing.contains(id));
+        observation.failures.extend(failures);
+        for (id, lines) in run.lines {
+            if id.is_empty() {
+                for (path, lines) in lines {
+                    let known = observation.imported_lines.entry(path).or_default();
+                    known.extend(lines);
+                    known.sort_unstable();
+                    known.dedup();
+                }
+            } else if failing.contains(&id) {
+                observation.failing_lines.insert(id, lines);
+            } else if run.statuses.get(&id) == Some(&TestStatus::Passed) {
+                observation.passing_lines.insert(id, lines);
             }
-        } else if failing.contains(&id) {
-            observation.failing_lines.insert(id, lines);
-        } else if passed.statuses.get(&id) == Some(&TestStatus::Passed) {
-            observation.passing_lines.insert(id, lines);
         }
     }
     let traced = observation.failing_lines.values();

@@ -58,11 +58,20 @@ const TIE_HALF: f64 = 10.0;
 
 /// `observation` without the failing tests that are no concern of `issue`.
 pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> TestsObserved {
-    let kept = tied(&observation, issue);
-    if kept.is_empty() {
+    let TestsObserved {
+        failing_lines,
+        failures,
+        named,
+        ..
+    } = &observation;
+    let spoken = spoken_of(failing_lines.keys(), failures, issue, named);
+    if spoken.is_empty() {
         let aside = failing_by_surroundings(&observation);
         return without(observation, |id| aside.contains(id));
     }
+    let Some(kept) = tied(&observation, spoken) else {
+        return observation;
+    };
     let all = observation.failing_lines.len();
     observation.failing_lines.retain(|id, _| kept.contains(id));
     if observation.failing_lines.len() == all {
@@ -87,21 +96,21 @@ pub(super) fn of_concern(mut observation: TestsObserved, issue: &Issue) -> Tests
     without(observation, |id| aside.contains(id))
 }
 
-/// Of the failing tests that were traced, those that `issue` speaks of, and those of functions that are tied to them
-/// both ways: what they share is suspicious for either. None where those spoken of say nothing of the sources.
-fn tied(observation: &TestsObserved, issue: &Issue) -> BTreeSet<String> {
+/// The tests `spoken` of, and of the others that were traced those of functions that are tied to them both ways: what
+/// they share is suspicious for either. `None` where those spoken of run no sources and others do.
+fn tied(observation: &TestsObserved, spoken: BTreeSet<String>) -> Option<BTreeSet<String>> {
     let TestsObserved {
         failing_lines,
         failures,
-        named,
         ..
     } = observation;
-    let mut kept = spoken_of(failing_lines.keys(), failures, issue, named);
+    let mut kept = spoken;
+    let spoken = kept.iter().filter_map(|id| failing_lines.get(id));
+    let spoken: Vec<&Coverage> = spoken.collect();
     let spectra = Spectra::against(observation);
-    let of_spoken = Suspects::of(&spectra, kept.iter().filter_map(|id| failing_lines.get(id)));
-    let is_seen = of_spoken.heaviest > 0.0 || spectrum(observation).is_empty();
-    if kept.is_empty() || !is_seen {
-        return BTreeSet::new();
+    let of_spoken = Suspects::of(&spectra, &spoken);
+    if of_spoken.heaviest == 0.0 && !spectrum(observation).is_empty() {
+        return None;
     }
     let mut others: BTreeMap<&str, Vec<(&String, &Coverage)>> = BTreeMap::new();
     for (id, lines) in failing_lines {
@@ -110,14 +119,14 @@ fn tied(observation: &TestsObserved, issue: &Issue) -> BTreeSet<String> {
             others.entry(function(id)).or_default().push((id, lines));
         }
     }
-    let spoken: Vec<&Coverage> = kept.iter().filter_map(|id| failing_lines.get(id)).collect();
     for tests in others.values() {
-        let own = Suspects::of(&spectra, tests.iter().map(|(_, lines)| *lines));
+        let lines: Vec<&Coverage> = tests.iter().map(|(_, lines)| *lines).collect();
+        let own = Suspects::of(&spectra, &lines);
         if spoken.iter().any(|lines| own.has_any_of(lines)) {
             kept.extend(tests.iter().map(|(id, _)| (*id).clone()));
         }
     }
-    kept
+    Some(kept)
 }
 
 /// The suspicious lines of some failing tests.
@@ -129,16 +138,14 @@ struct Suspects {
 }
 
 impl Suspects {
-    fn of<'f>(spectra: &Spectra<'_>, failing: impl Iterator<Item = &'f Coverage>) -> Self {
-        let failing: Vec<&Coverage> = failing.collect();
-        let tie = tie(failing.len());
-        let weights = spectra.of(failing.into_iter());
+    fn of(spectra: &Spectra<'_>, failing: &[&Coverage]) -> Self {
+        let weights = spectra.of(failing.iter().copied());
         let all = weights.values().flat_map(|lines| lines.values());
         let heaviest = all.copied().fold(0.0, f64::max);
         Self {
             weights,
             heaviest,
-            least: (tie * heaviest).max(f64::MIN_POSITIVE),
+            least: (tie(failing.len()) * heaviest).max(f64::MIN_POSITIVE),
         }
     }
 

@@ -200,13 +200,13 @@ async fn a_server_that_is_full_for_longer_than_an_answer_may_take_is_a_fault_at_
     let busy = |_| {
         (
             StatusCode::TOO_MANY_REQUESTS,
-            [("retry-after", "0.1")],
+            [("retry-after", "1")],
             "later",
         )
             .into_response()
     };
     let (server, mut config) = serve(busy).await;
-    config.timeout = Duration::from_millis(250);
+    config.timeout = Duration::from_millis(2500);
     let error = ask(config).await.unwrap_err();
     assert!(matches!(error, PolicyError::Full { .. }), "{error}");
     assert_eq!(server.requests.load(Relaxed), 3);

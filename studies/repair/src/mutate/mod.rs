@@ -12,6 +12,7 @@ mod issue;
 mod measure;
 mod notes;
 mod one_hunk;
+mod scene;
 mod survey;
 
 use std::{

@@ -64,6 +64,9 @@ fn ten_rounds() -> usize {
     10
 }
 
+/// Checkpoints of the phase that stay.
+const KEPT: usize = 2;
+
 /// Everything that the loop works with.
 pub struct Reinforce<'a, S: Study> {
     /// Phase of the journal, for example `rl`.
@@ -105,6 +108,8 @@ impl<S: Study> Reinforce<'_, S> {
         if let Some(checkpoint) = self.replay.latest_checkpoint(self.phase) {
             policies.load(&self.run.checkpoint_path(&checkpoint.name)?)?;
             first = checkpoint.step + 1;
+            // A process that died after it had saved the last step left one too many, and nothing is saved again.
+            self.run.prune(self.phase, KEPT)?;
         }
         let committed: Vec<&Step> = self.replay.steps(self.phase).collect();
         for step in committed.iter().filter(|step| step.step < first) {
@@ -240,7 +245,7 @@ impl<S: Study> Reinforce<'_, S> {
                 policies.save(directory)
             })?;
         }
-        self.run.prune(self.phase, 2)?;
+        self.run.prune(self.phase, KEPT)?;
         Ok(())
     }
 }

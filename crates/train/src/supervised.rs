@@ -29,6 +29,9 @@ pub struct SupervisedStage<'a> {
     pub save_every: u64,
 }
 
+/// Checkpoints of a stage that stay.
+const KEPT: usize = 1;
+
 /// Where the loop runs.
 pub struct Supervised<'a> {
     pub run: &'a RunDir,
@@ -77,6 +80,8 @@ impl Supervised<'_> {
         if let Some(checkpoint) = self.replay.latest_checkpoint(stage.phase) {
             trainer.load(&self.run.checkpoint_path(&checkpoint.name)?)?;
             first = checkpoint.step + 1;
+            // A process that died after it had saved the last step left the one before, and nothing is saved again.
+            self.run.prune(stage.phase, KEPT)?;
         }
         let loss = Loss::supervised();
         let mut committed = self
@@ -150,7 +155,7 @@ impl Supervised<'_> {
                 save_whole(trainer, self.chat, directory)
             })?;
         }
-        self.run.prune(stage.phase, 1)?;
+        self.run.prune(stage.phase, KEPT)?;
         Ok(())
     }
 }

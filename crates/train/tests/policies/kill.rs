@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use journal::{Replay, RunReader};
+use journal::{Replay, RunDir, RunReader};
 
-use crate::world::{Setting, config, train};
+use crate::world::{Setting, config, supervise, train};
 
 const CHILD: &str = "ETUDE_TRAIN_TEST_RUN";
 
@@ -45,6 +45,11 @@ fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+fn names(replay: &Replay) -> Vec<String> {
+    let checkpoints = replay.checkpoints().into_iter();
+    checkpoints.map(|one| one.name.clone()).collect()
 }
 
 fn killed_run_ends_alike(test: &str, setting: Setting) {
@@ -87,10 +92,6 @@ fn killed_run_ends_alike(test: &str, setting: Setting) {
         found.metrics_without_timings(),
         expected.metrics_without_timings()
     );
-    let names = |replay: &Replay| -> Vec<String> {
-        let checkpoints = replay.checkpoints().into_iter();
-        checkpoints.map(|one| one.name.clone()).collect()
-    };
     assert_eq!(names(found), names(&expected));
     for name in names(found) {
         let path = Path::new("checkpoints").join(&name);
@@ -107,4 +108,34 @@ fn of_shared_weights() {
 #[test]
 fn of_a_policy_each() {
     killed_run_ends_alike("kill::of_a_policy_each", Setting::Separate);
+}
+
+/// As if the process had died between the last checkpoint and the removal of those before it.
+#[test]
+fn checkpoints_that_nobody_came_to_remove_are_removed() {
+    type Job = fn(&Path) -> Replay;
+    let jobs: [(&str, Job); 2] = [
+        ("rl", |path| train(path, Setting::Shared, &config())),
+        ("sft", supervise),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for (phase, job) in jobs {
+        let path = dir.path().join(phase);
+        let expected = names(&job(&path));
+        let (run, _) = RunDir::open(&path).unwrap();
+        for step in [1, 2] {
+            let fill = |folder: &Path| fs::write(folder.join("weights"), "old");
+            run.checkpoint(&format!("old-{step}"), phase, step, fill)
+                .unwrap();
+        }
+        assert_eq!(names(&run.replay()).len(), expected.len() + 2);
+        drop(run);
+        assert_eq!(names(&job(&path)), expected);
+        let mut there: Vec<String> = fs::read_dir(path.join("checkpoints"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        there.sort();
+        assert_eq!(there, expected);
+    }
 }

@@ -11,11 +11,13 @@ use journal::{Replay, RunDir, RunStarted};
 use learn::EngineTrainer;
 use policy::EnginePolicy;
 use record::{
-    Episode, Estimate, Fault, Group, Message, Reward, Sampling, Seed, TaskId, WeightVersion,
+    Datum, Episode, Estimate, Fault, Group, Message, Reward, Sampling, Seed, TaskId, WeightVersion,
 };
 use rollout::{Cx, Options, Played, Roles, Runner, Study, TaskRow};
 use serde_json::json;
-use train::{Reinforce, ReinforceConfig, Stop, TrainError, TrainedPolicy};
+use train::{
+    Reinforce, ReinforceConfig, Stop, Supervised, SupervisedStage, TrainError, TrainedPolicy,
+};
 
 pub(crate) const STEPS: u64 = 7;
 
@@ -150,15 +152,53 @@ fn started() -> RunStarted {
     }
 }
 
-/// The whole job, whatever of it is done already; the replay of the finished run.
-pub(crate) fn train(path: &Path, setting: Setting, config: &ReinforceConfig) -> Replay {
-    let (run, replay) = if path.join("journal.log").exists() {
+fn opened(path: &Path) -> (RunDir, Replay) {
+    if path.join("journal.log").exists() {
         RunDir::open(path).unwrap()
     } else {
         let run = RunDir::create(path, "", started()).unwrap();
         let replay = run.replay();
         (run, replay)
+    }
+}
+
+fn chat() -> Chat {
+    let options = BpeOptions {
+        vocabulary: 261,
+        special_tokens: Chat::builtin_special_tokens(),
     };
+    Chat::builtin(Tokenizer::train([], &options).unwrap()).unwrap()
+}
+
+/// A supervised stage of six steps, whatever of it is done already, and its replay.
+pub(crate) fn supervise(path: &Path) -> Replay {
+    let (run, replay) = opened(path);
+    let chat = chat();
+    let engine = Engine::new(1).unwrap();
+    let mut trainer = seat(&engine, &chat, "memory", false).trainer;
+    let rows: Vec<Datum> = (0..6)
+        .map(|row| Datum::supervised(&[1, 2, row], &[row, 5]))
+        .collect();
+    let supervised = Supervised {
+        run: &run,
+        chat: &chat,
+        replay: &replay,
+        stop: &Stop::default(),
+    };
+    let stage = SupervisedStage {
+        phase: "sft",
+        rows: &rows,
+        batch_rows: 1,
+        optimizer: &config().optimizer,
+        save_every: 2,
+    };
+    supervised.train(&stage, &mut trainer, |_| {}).unwrap();
+    run.replay()
+}
+
+/// The whole job, whatever of it is done already; the replay of the finished run.
+pub(crate) fn train(path: &Path, setting: Setting, config: &ReinforceConfig) -> Replay {
+    let (run, replay) = opened(path);
     work(&run, &replay, setting, config).unwrap();
     if !run.replay().finished() {
         run.finish().unwrap();
@@ -172,11 +212,7 @@ fn work(
     setting: Setting,
     config: &ReinforceConfig,
 ) -> Result<(), TrainError> {
-    let options = BpeOptions {
-        vocabulary: 261,
-        special_tokens: Chat::builtin_special_tokens(),
-    };
-    let chat = Chat::builtin(Tokenizer::train([], &options).unwrap()).unwrap();
+    let chat = chat();
     let engine = Engine::new(1).unwrap();
     let mut memory = seat(&engine, &chat, "memory", false);
     let mut answer = seat(&engine, &chat, "answer", true);

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &GradeArgs, screen: Screen) -> Outcome<()> {
     let (outcomes, faulted) = runtime.block_on(async {
         tokio::select! {
             done = all(args, &tasks, &predictions, screen) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
         }
     })?;
     let submitted = predictions.keys().cloned();

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &JudgeArgs, screen: Screen) -> Outcome<()> {
     runtime.block_on(async {
         tokio::select! {
             done = judge_all(args, &judge, &tasks, &solutions, screen) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
         }
     })
 }

@@ -26,6 +26,7 @@ mod sandbox_run;
 mod sandbox_serve;
 mod sandboxes;
 mod screen;
+mod stop;
 mod train;
 mod validate;
 mod voice;

@@ -121,7 +121,7 @@ pub(super) fn solve(found: &[FoundTask], places: Places<'_>, screen: Screen) -> 
     runtime.block_on(async {
         tokio::select! {
             done = all(found, places, screen) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
         }
     })
 }

@@ -51,7 +51,7 @@ impl JudgingArgs {
         runtime.block_on(async {
             tokio::select! {
                 verdicts = all(&judge, programs, what, screen) => verdicts.failed(),
-                _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+                () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
             }
         })
     }

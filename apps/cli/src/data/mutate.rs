@@ -134,7 +134,7 @@ pub(crate) fn run(args: &MutateArgs, screen: Screen) -> Outcome<()> {
     let made = runtime.block_on(async {
         tokio::select! {
             done = make(args, screen) => done,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
         }
     });
     // Where something was measured the same command goes on; a refusal leaves nothing behind.

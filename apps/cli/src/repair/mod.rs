@@ -146,7 +146,7 @@ pub(crate) fn run(args: &RepairArgs, screen: Screen) -> Outcome<()> {
     runtime.block_on(async {
         tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => Err(Failure::Stopped),
+            () = crate::stop::asked_to_stop() => Err(Failure::Stopped),
             done = repair(args, screen) => done,
         }
     })

@@ -34,6 +34,9 @@ pub(super) struct Survey {
     pub(super) test_limit: Duration,
     /// Tests that failed and, run again by themselves, passed.
     unsteady: BTreeSet<String>,
+    /// Failing tests that cannot import what neither the repository nor the interpreter has, where the issue does not
+    /// speak of it and others fail too: they tell of the machine.
+    lacking: BTreeSet<String>,
     /// Names of modules that failing tests could not import and the repository does not have, by test.
     pub(super) absent: Vec<(String, String)>,
 }
@@ -61,10 +64,22 @@ pub(super) async fn survey(
         let module = absent_module(failure)?;
         (!is_of_the_repository(task, module)).then(|| (id.clone(), module.to_owned()))
     });
+    let absent: Vec<(String, String)> = absent.collect();
+    let issue = &task.public.issue;
+    let is_untold = |module: &str| !issue.title.contains(module) && !issue.body.contains(module);
+    let mut lacking: BTreeSet<String> = absent
+        .iter()
+        .filter(|(_, module)| args.tests.is_empty() && is_untold(module))
+        .map(|(id, _)| id.clone())
+        .collect();
+    if with(&run, is_failing).iter().all(|id| lacking.contains(id)) {
+        lacking.clear();
+    }
     Ok(Survey {
         python: testbed.python,
         test_limit: run.test_limit(args.single_test_timeout),
-        absent: absent.collect(),
+        lacking,
+        absent,
         run,
         unsteady,
     })
@@ -142,10 +157,10 @@ fn is_failing(status: TestStatus) -> bool {
 }
 
 impl Survey {
-    /// Those that fail every time.
+    /// Those that fail every time and may tell of the program.
     fn failing(&self) -> Vec<String> {
         let mut failing = with(&self.run, is_failing);
-        failing.retain(|id| !self.unsteady.contains(id));
+        failing.retain(|id| !self.unsteady.contains(id) && !self.lacking.contains(id));
         failing
     }
 
@@ -202,6 +217,19 @@ impl Survey {
         for id in &self.unsteady {
             screen.say(format!(
                 "note: {id} failed and passed when it was run again; it is left out"
+            ));
+        }
+        if !self.lacking.is_empty() {
+            let lacking = self.absent.iter();
+            let lacking = lacking.filter(|(id, _)| self.lacking.contains(id));
+            let modules: BTreeSet<&str> = lacking.map(|(_, module)| module.as_str()).collect();
+            let modules: Vec<&str> = modules.into_iter().collect();
+            screen.say(format!(
+                "note: {} more cannot import {}, which neither {repo} nor {} has; they are left out (--python PROGRAM \
+                 takes an interpreter that has it)",
+                self.lacking.len(),
+                modules.join(", "),
+                self.python
             ));
         }
         if failing.is_empty() && !self.unsteady.is_empty() {
@@ -295,7 +323,7 @@ impl Survey {
                 true => &[],
                 false => &task.checks.fail_to_pass,
             },
-            unsteady: &self.unsteady,
+            unsteady: &self.unsteady.union(&self.lacking).cloned().collect(),
         };
         let observing = observe_after(&self.run, &sought, &mut workplace, settings);
         let observed = patiently(observing, screen).await;

@@ -4,14 +4,15 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    etude::{assert_says, assert_success, etude, stderr},
+    etude::{assert_says, assert_success, etude, stderr, wait_while_running},
+    processes::signal,
     repair::broken,
 };
 
@@ -191,4 +192,75 @@ fn a_missing_pytest_and_a_missing_file_of_tests_are_both_told_by_what_mends_them
     let nope = [&with_pytest[..], &["--test", "nope::x"]].concat();
     let output = repair(scratch.path(), &shop, &nope).output().unwrap();
     assert_says(&output, 2, &["--test nope::x: there is no file nope in "]);
+}
+
+/// Of a module that only some functions import.
+#[test]
+fn tests_that_lack_a_module_are_left_out_and_named() {
+    let scratch = TempDir::new().unwrap();
+    let shop = shop(scratch.path());
+    let source = shop.join("shop/price.py");
+    let text = fs::read_to_string(&source).unwrap()
+        + "\n\ndef printed(prices):\n    import no_such_printer\n\n    return no_such_printer.table(prices)\n";
+    fs::write(&source, text).unwrap();
+    let lacking = (1..4).map(|number| {
+        format!(
+            "    def test_printed_{number}(self):\n        self.assertTrue(printed([{number}]))\n\n"
+        )
+    });
+    let tests = format!(
+        "import unittest\n\nfrom shop.price import printed\n\n\nclass TestPrinted(unittest.TestCase):\n{}",
+        lacking.collect::<String>()
+    );
+    fs::write(shop.join("tests/test_printed.py"), tests).unwrap();
+    let output = repair(scratch.path(), &shop, &["--json"]).output().unwrap();
+    let note = "note: 3 more cannot import no_such_printer, which neither ";
+    assert_says(
+        &output,
+        0,
+        &["2 tests pass and 1 fail", note, "are left out"],
+    );
+    // Where the issue is about it, it counts.
+    let arguments = [
+        "repair",
+        "--issue",
+        "no_such_printer is not there",
+        "--budget",
+        "1",
+        "--repo",
+    ];
+    let mut command = etude(scratch.path(), arguments);
+    let output = command.arg(&shop).output().unwrap();
+    assert_says(&output, 1, &["2 tests pass and 4 fail"]);
+    assert!(!stderr(&output).contains(note));
+}
+
+#[test]
+fn a_repair_that_is_told_to_end_leaves_nothing() {
+    let scratch = TempDir::new().unwrap();
+    let shop = shop(scratch.path());
+    let tests = "import time\nimport unittest\n\n\nclass TestSlow(unittest.TestCase):\n    def test_slow(self):\n        \
+                 time.sleep(600)\n";
+    fs::write(shop.join("tests/test_slow.py"), tests).unwrap();
+    let sessions = || -> Vec<PathBuf> {
+        let folders = fs::read_dir(scratch.path()).unwrap();
+        let folders = folders.map(|entry| entry.unwrap().path());
+        let folders = folders.filter(|path| path.to_string_lossy().contains("etude-sessions-"));
+        let inside = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+        inside.map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut child = repair(scratch.path(), &shop, &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    if !wait_while_running(&mut child, || !sessions().is_empty()) {
+        let output = child.wait_with_output().unwrap();
+        println!("skipped: {}", stderr(&output));
+        return;
+    }
+    signal("TERM", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(sessions(), Vec::<PathBuf>::new());
 }

@@ -127,11 +127,18 @@ impl<'a> Said<'a> {
         let short = squeezed(name.trim_start_matches("test"));
         match () {
             () if name.len() >= MIN_WORDS && self.words.contains(name) => NAME,
+            () if self.has_name_of(name) => NAME,
             () if self.is_tested_by(name) => TESTED,
             () if parts.next().is_some_and(|class| self.is_class(class)) => TESTED,
             () if short.len() >= MIN_WORDS && self.squeezed.contains(&short) => NAME_WORDS,
             () => 0,
         }
+    }
+
+    /// Whether the whole name of what a test is for is a word of the text, one that is no everyday word.
+    fn has_name_of(&self, name: &str) -> bool {
+        let tested = name.strip_prefix("test_").unwrap_or_default();
+        tested.len() >= MIN_WORDS && self.words.contains(tested)
     }
 
     /// Whether a test is called after a name that the issue has as code, or begins so.
@@ -224,7 +231,7 @@ fn squeezed(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const FAILING: [(&str, &str); 7] = [
+    const FAILING: [(&str, &str); 8] = [
         (
             "tests/test_n.py::test_ordinal[13-13th]",
             "assert '13rd' == '13th'",
@@ -244,6 +251,7 @@ mod tests {
         ("test_n.WordTests.test_cut", "'ca' != 'cat'"),
         ("tests/test_n.py::test_one", "assert 1 == 2"),
         ("tests/test_n.py::test_flag", "assert False == True"),
+        ("tests/test_n.py::test_keyfilter", "assert {} == {1: 2}"),
     ];
 
     /// Places in [`FAILING`].
@@ -266,7 +274,7 @@ mod tests {
 
     #[test]
     fn tests_are_spoken_of_by_what_a_person_writes() {
-        let cases: [(&str, &[usize]); 17] = [
+        let cases: [(&str, &[usize]); 20] = [
             ("I get 13rd where I want 13th", &[0]),
             ("I get 13rd, and 113th is right", &[]),
             ("ordinal(13) is wrong", &[0, 1]),
@@ -284,6 +292,9 @@ mod tests {
             ("```\nn = ordinal(13)\n```", &[0, 1]),
             ("```\nordinal\n```", &[]),
             ("see test_natural_list", &[2]),
+            ("keyfilter asks for the value", &[7]),
+            ("keyfilters ask for the value", &[]),
+            ("a natural_list of one has a comma", &[2]),
         ];
         for (body, expected) in cases {
             assert_eq!(spoken(body), expected, "{body}");
